@@ -1,0 +1,2 @@
+//! The `lapa` command line.
+fn main() {}

@@ -1,0 +1,14 @@
+//! Federated learning across simulated devices, stage by stage.
+//!
+//! The folders are the stages of a round, in the order in which data flows:
+//! [`data`] → [`partition`] → [`learn`] → [`aggregate`] → [`observe`].
+//! The order itself is written once, in `round.rs`.
+
+pub mod aggregate;
+pub mod config;
+pub mod data;
+pub mod learn;
+pub mod model;
+pub mod observe;
+pub mod partition;
+pub mod seed;

@@ -1,0 +1,56 @@
+//! Every random stream of a run, derived from (seed, purpose, round, device).
+//!
+//! The four numbers *are* the ChaCha key, 64 bits each: two different streams never share a key,
+//! and no stream depends on how many numbers another one drew, nor on which thread drew them.
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha12Rng;
+
+/// The generator of every simulated random choice.
+pub type Stream = ChaCha12Rng;
+
+/// What a stream is for. The numbers are part of the reproducibility promise: never renumber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// Drawing synthetic digits (round and device are 0).
+    SyntheticData = 1,
+    /// Splitting the training set over devices (round and device are 0).
+    Partition = 2,
+    /// Initial parameters of the model (round and device are 0).
+    ModelInit = 3,
+    /// Which devices take part in a round (device is 0).
+    Participation = 4,
+    /// Which samples a device uses in a round.
+    Batch = 5,
+}
+
+/// The stream for one purpose, one round and one device.
+pub fn stream(seed: u64, purpose: Purpose, round: u64, device: u64) -> Stream {
+    let mut key = [0u8; 32];
+    for (slot, number) in key.chunks_exact_mut(8).zip([seed, purpose as u64, round, device]) {
+        slot.copy_from_slice(&number.to_le_bytes());
+    }
+    Stream::from_seed(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::Rng;
+
+    #[test]
+    fn streams_differ_in_every_coordinate_and_repeat() {
+        let first = |s, p, r, d| stream(s, p, r, d).next_u64();
+        let base = first(1, Purpose::Batch, 2, 3);
+        assert_eq!(base, first(1, Purpose::Batch, 2, 3));
+        for other in [
+            first(0, Purpose::Batch, 2, 3),
+            first(1, Purpose::Partition, 2, 3),
+            first(1, Purpose::Batch, 3, 3),
+            first(1, Purpose::Batch, 2, 4),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! Tasks of this workspace.
+fn main() {}
