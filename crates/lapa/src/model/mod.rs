@@ -1,1 +1,22 @@
-//! Stage.
+//! Models: explicit layers over one flat parameter vector.
+//!
+//! The seam for any other backend is [`Worker`]: flat parameters and a batch in, a flat gradient
+//! out. Nothing outside this folder knows how a gradient is computed.
+//!
+//! A [`Network`] is built from a list of [`Layer`]s; one's own model is one's own list. A
+//! [`Worker`] is one thread's scratch memory for a network: after its first batch it allocates
+//! nothing.
+
+mod gemm;
+mod kernels;
+mod layer;
+mod loss;
+mod network;
+mod stage;
+mod worker;
+mod zoo;
+
+pub use layer::{Layer, ModelError, Shape};
+pub use network::{Kernels, Network, Tensor};
+pub use worker::{Batch, Clipped, Evaluation, Worker};
+pub use zoo::{cnn, logistic, mlp, network};

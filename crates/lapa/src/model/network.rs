@@ -1,0 +1,234 @@
+//! A list of layers, checked and turned into stages over one flat parameter vector.
+
+use std::ops::Range;
+
+use rand::RngExt;
+
+use super::layer::{Layer, ModelError, Shape};
+use super::stage::{self, Stage};
+use crate::seed::Stream;
+
+/// Which code computes a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kernels {
+    /// The fastest kernels that this processor and the shapes allow.
+    #[default]
+    Fast,
+    /// im2col and matrix products only: slower, simple, any processor. Tests compare with it.
+    Reference,
+}
+
+/// A named part of the parameter vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// Layer position and role, such as `0.conv.weight`.
+    pub name: String,
+    /// Dimensions, outermost first.
+    pub shape: Vec<usize>,
+    /// Where it lies in the parameter vector.
+    pub range: Range<usize>,
+}
+
+/// A model: stages, and where their parameters lie.
+pub struct Network {
+    pub(super) input: Shape,
+    pub(super) classes: usize,
+    pub(super) stages: Vec<StageSlot>,
+    tensors: Vec<Tensor>,
+    statistics_tensors: Vec<Tensor>,
+    init: Vec<(Range<usize>, Init)>,
+    parameter_count: usize,
+    statistics_count: usize,
+    mixes_samples: bool,
+}
+
+/// A stage, its input size, and its share of the parameters and statistics.
+pub(super) struct StageSlot {
+    pub stage: Box<dyn Stage>,
+    pub parameters: Range<usize>,
+    pub statistics: Range<usize>,
+}
+
+/// How a range of parameters starts.
+#[derive(Clone, Copy)]
+enum Init {
+    Constant(f32),
+    /// Uniform in ±bound.
+    Uniform(f32),
+}
+
+impl Network {
+    /// Builds a network for images of shape `input`; the last layer's outputs are the classes.
+    pub fn new(input: Shape, layers: &[Layer]) -> Result<Self, ModelError> {
+        Self::with_kernels(input, layers, Kernels::Fast)
+    }
+
+    /// As [`Network::new`], with a choice of kernels.
+    pub fn with_kernels(
+        input: Shape,
+        layers: &[Layer],
+        kernels: Kernels,
+    ) -> Result<Self, ModelError> {
+        let mut network = Self {
+            input,
+            classes: 0,
+            stages: Vec::new(),
+            tensors: Vec::new(),
+            statistics_tensors: Vec::new(),
+            init: Vec::new(),
+            parameter_count: 0,
+            statistics_count: 0,
+            mixes_samples: layers.contains(&Layer::BatchNorm),
+        };
+        let mut shape = input;
+        let mut index = 0;
+        while index < layers.len() {
+            let outputs = |layer: Layer, input: Shape, index: usize| {
+                layer.output(input).map_err(|reason| ModelError { index, layer, input, reason })
+            };
+            let layer = layers[index];
+            let output = outputs(layer, shape, index)?;
+            network.declare(index, layer, shape);
+            if kernels == Kernels::Fast
+                && let Some(stage) = fuse(&layers[index..], shape)
+            {
+                let pooled = outputs(Layer::MaxPool, output, index + 1)?;
+                network.push(stage);
+                shape = pooled;
+                index += 3;
+                continue;
+            }
+            network.push(plain_stage(layer, shape, output));
+            shape = output;
+            index += 1;
+        }
+        network.classes = shape.len();
+        Ok(network)
+    }
+
+    fn push(&mut self, stage: Box<dyn Stage>) {
+        let parameters = self.parameter_count - stage.parameter_count()..self.parameter_count;
+        let first = self.statistics_count;
+        self.statistics_count += stage.statistics_count();
+        self.stages.push(StageSlot {
+            stage,
+            parameters,
+            statistics: first..self.statistics_count,
+        });
+    }
+
+    /// Adds the tensors of a layer. Weights and biases of conv and linear start uniform in
+    /// ±1/√fan-in, scales at 1 and shifts at 0: PyTorch's defaults.
+    fn declare(&mut self, index: usize, layer: Layer, input: Shape) {
+        let mut add = |role: &str, shape: Vec<usize>, init: Init| {
+            let first = self.parameter_count;
+            self.parameter_count += shape.iter().product::<usize>();
+            let range = first..self.parameter_count;
+            self.init.push((range.clone(), init));
+            self.tensors.push(Tensor { name: format!("{index}.{role}"), shape, range });
+        };
+        match layer {
+            Layer::Conv { channels, kernel } => {
+                let fan_in = input.channels * kernel * kernel;
+                let bound = Init::Uniform(1.0 / (fan_in as f32).sqrt());
+                add("conv.weight", vec![channels, input.channels, kernel, kernel], bound);
+                add("conv.bias", vec![channels], bound);
+            }
+            Layer::Linear { outputs } => {
+                let bound = Init::Uniform(1.0 / (input.len() as f32).sqrt());
+                add("linear.weight", vec![outputs, input.len()], bound);
+                add("linear.bias", vec![outputs], bound);
+            }
+            Layer::BatchNorm | Layer::GroupNorm { .. } => {
+                add("norm.weight", vec![input.channels], Init::Constant(1.0));
+                add("norm.bias", vec![input.channels], Init::Constant(0.0));
+            }
+            Layer::MaxPool | Layer::Relu | Layer::Tanh => {}
+        }
+        if layer == Layer::BatchNorm {
+            let first = self.statistics_count;
+            for (role, at) in [("mean", first), ("mean_square", first + input.channels)] {
+                self.statistics_tensors.push(Tensor {
+                    name: format!("{index}.norm.{role}"),
+                    shape: vec![input.channels],
+                    range: at..at + input.channels,
+                });
+            }
+        }
+    }
+
+    /// Length q of the parameter vector.
+    pub fn parameter_count(&self) -> usize {
+        self.parameter_count
+    }
+
+    /// Length of the statistics vector: per batch norm layer, mean and mean square per channel.
+    /// Both average linearly over batches and devices. 0 without batch norm.
+    pub fn statistics_count(&self) -> usize {
+        self.statistics_count
+    }
+
+    /// Named parts of the parameter vector, in order.
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// Named parts of the statistics vector, in order.
+    pub fn statistics_tensors(&self) -> &[Tensor] {
+        &self.statistics_tensors
+    }
+
+    /// The shape of an input.
+    pub fn input(&self) -> Shape {
+        self.input
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Whether a sample's gradient depends on the others of its batch (batch norm): then there
+    /// are no per-sample gradients to clip.
+    pub fn mixes_samples(&self) -> bool {
+        self.mixes_samples
+    }
+
+    /// Random initial parameters.
+    pub fn initial_parameters(&self, rng: &mut Stream) -> Vec<f32> {
+        let mut parameters = vec![0.0; self.parameter_count];
+        for (range, init) in &self.init {
+            for value in &mut parameters[range.clone()] {
+                *value = match *init {
+                    Init::Constant(constant) => constant,
+                    Init::Uniform(bound) => bound * (2.0 * rng.random::<f32>() - 1.0),
+                };
+            }
+        }
+        parameters
+    }
+}
+
+/// The fused stage for conv + pool + relu at the front of `layers`, where there is one.
+fn fuse(layers: &[Layer], input: Shape) -> Option<Box<dyn Stage>> {
+    #[cfg(target_arch = "x86_64")]
+    if let [Layer::Conv { channels, kernel }, Layer::MaxPool, Layer::Relu, ..] = *layers {
+        return stage::ConvPoolRelu::new(input, channels, kernel)
+            .map(|stage| Box::new(stage) as Box<dyn Stage>);
+    }
+    None
+}
+
+fn plain_stage(layer: Layer, input: Shape, output: Shape) -> Box<dyn Stage> {
+    match layer {
+        Layer::Conv { kernel, .. } => Box::new(stage::Conv { input, output, kernel }),
+        Layer::MaxPool => Box::new(stage::MaxPool { input }),
+        Layer::Relu => Box::new(stage::Relu { len: input.len() }),
+        Layer::Tanh => Box::new(stage::Tanh { len: input.len() }),
+        Layer::BatchNorm => Box::new(stage::BatchNorm { shape: input }),
+        Layer::GroupNorm { groups } => Box::new(stage::GroupNorm { shape: input, groups }),
+        Layer::Linear { outputs } => {
+            Box::new(stage::Linear { inputs: input.len(), outputs })
+        }
+    }
+}

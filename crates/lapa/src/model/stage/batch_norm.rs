@@ -1,0 +1,178 @@
+//! Batch norm (Ioffe & Szegedy 2015): each channel normalised over the batch and all positions.
+//!
+//! Sums run elementwise over the samples first, then over the positions of a channel, so that the
+//! inner loops are plain vector loops. `Saved::values` holds the per-position accumulators and
+//! coefficients, `Saved::statistics` mean and mean square per channel.
+
+use super::{NORM_EPSILON, Pass, Saved, Stage, grow};
+use crate::model::kernels::vectorised;
+use crate::model::layer::Shape;
+
+/// Parameters: scale γ per channel, then shift β per channel.
+pub(in crate::model) struct BatchNorm {
+    pub shape: Shape,
+}
+
+impl BatchNorm {
+    /// Means over the positions of each channel and over `n` samples.
+    fn channel_mean(&self, n: usize, sums: &[f32], c: usize) -> f64 {
+        let area = self.shape.area();
+        let sum: f64 = sums[c * area..][..area].iter().map(|&v| f64::from(v)).sum();
+        sum / (n * area) as f64
+    }
+
+    /// y = scale·(x − mean) + shift with one coefficient per channel.
+    fn normalise(&self, n: usize, x: &[f32], y: &mut [f32], saved: &mut [f32], p: &[f32]) {
+        let len = self.shape.len();
+        let (gamma, beta) = p.split_at(self.shape.channels);
+        let (mean, rest) = saved.split_at_mut(len);
+        let (inverse_std, rest) = rest.split_at_mut(len);
+        let (scale, shift) = rest[..2 * len].split_at_mut(len);
+        for j in 0..len {
+            let c = j / self.shape.area();
+            scale[j] = gamma[c] * inverse_std[j];
+            shift[j] = beta[c];
+        }
+        vectorised(|| {
+            for (x, y) in x.chunks_exact(len).zip(y.chunks_exact_mut(len)).take(n) {
+                for j in 0..len {
+                    y[j] = scale[j] * (x[j] - mean[j]) + shift[j];
+                }
+            }
+        });
+    }
+}
+
+impl Stage for BatchNorm {
+    fn output_len(&self) -> usize {
+        self.shape.len()
+    }
+
+    fn parameter_count(&self) -> usize {
+        2 * self.shape.channels
+    }
+
+    fn statistics_count(&self) -> usize {
+        2 * self.shape.channels
+    }
+
+    fn forward(&self, p: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved) {
+        let Shape { channels, .. } = self.shape;
+        let (len, area) = (self.shape.len(), self.shape.area());
+        grow(&mut saved.values, 4 * len);
+        saved.statistics.resize(2 * channels, 0.0);
+        let (mean, rest) = saved.values.split_at_mut(len);
+        let sums = &mut rest[..len];
+        sums.fill(0.0);
+        vectorised(|| {
+            for x in x.chunks_exact(len).take(n) {
+                for j in 0..len {
+                    sums[j] += x[j];
+                }
+            }
+        });
+        for c in 0..channels {
+            let channel_mean = self.channel_mean(n, sums, c) as f32;
+            mean[c * area..][..area].fill(channel_mean);
+            saved.statistics[c] = channel_mean;
+        }
+        sums.fill(0.0);
+        vectorised(|| {
+            for x in x.chunks_exact(len).take(n) {
+                for j in 0..len {
+                    let d = x[j] - mean[j];
+                    sums[j] += d * d;
+                }
+            }
+        });
+        for c in 0..channels {
+            let variance = self.channel_mean(n, sums, c) as f32;
+            sums[c * area..][..area].fill(1.0 / (variance + NORM_EPSILON).sqrt());
+            let mean = saved.statistics[c];
+            saved.statistics[channels + c] = variance + mean * mean;
+        }
+        self.normalise(n, x, y, &mut saved.values, p);
+    }
+
+    fn infer(
+        &self,
+        p: &[f32],
+        statistics: &[f32],
+        n: usize,
+        x: &[f32],
+        y: &mut [f32],
+        saved: &mut Saved,
+    ) {
+        let Shape { channels, .. } = self.shape;
+        let (len, area) = (self.shape.len(), self.shape.area());
+        grow(&mut saved.values, 4 * len);
+        for c in 0..channels {
+            let (mean, mean_square) = (statistics[c], statistics[channels + c]);
+            let variance = (mean_square - mean * mean).max(0.0);
+            saved.values[c * area..][..area].fill(mean);
+            saved.values[len + c * area..][..area].fill(1.0 / (variance + NORM_EPSILON).sqrt());
+        }
+        self.normalise(n, x, y, &mut saved.values, p);
+    }
+
+    /// dx = γ/std · (dy − mean(dy) − x̂·mean(dy·x̂)), means over batch and positions.
+    fn backward(&self, p: &[f32], pass: Pass<'_>, dx: &mut [f32], saved: &mut Saved) {
+        let (len, area) = (self.shape.len(), self.shape.area());
+        let (mean, rest) = saved.values.split_at_mut(len);
+        let (inverse_std, rest) = rest.split_at_mut(len);
+        let (sum_dy, rest) = rest.split_at_mut(len);
+        let sum_dy_x = &mut rest[..len];
+        for c in 0..self.shape.channels {
+            let scale = p[c] * inverse_std[c * area];
+            let mean_dy = self.channel_mean(pass.n, sum_dy, c) as f32;
+            let mean_dy_x = self.channel_mean(pass.n, sum_dy_x, c) as f32;
+            sum_dy[c * area..][..area].fill(scale * mean_dy);
+            sum_dy_x[c * area..][..area].fill(scale * mean_dy_x * inverse_std[c * area]);
+            inverse_std[c * area..][..area].fill(scale);
+        }
+        vectorised(|| {
+            let rows = pass.x.chunks_exact(len).zip(pass.dy.chunks_exact(len)).take(pass.n);
+            for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(len)) {
+                for j in 0..len {
+                    dx[j] =
+                        inverse_std[j] * dy[j] - sum_dy[j] - sum_dy_x[j] * (x[j] - mean[j]);
+                }
+            }
+        });
+    }
+
+    /// dγ = Σ dy·x̂, dβ = Σ dy. Leaves both sums for [`Stage::backward`].
+    fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+        let len = self.shape.len();
+        self.sum_deltas(pass, saved);
+        let count = (pass.n * self.shape.area()) as f64;
+        let (gamma, beta) = gradient.split_at_mut(self.shape.channels);
+        for c in 0..self.shape.channels {
+            gamma[c] = (self.channel_mean(pass.n, &saved.values[3 * len..], c) * count) as f32;
+            beta[c] = (self.channel_mean(pass.n, &saved.values[2 * len..], c) * count) as f32;
+        }
+    }
+}
+
+impl BatchNorm {
+    /// Σ dy and Σ dy·x̂ over the samples, per position.
+    fn sum_deltas(&self, pass: Pass<'_>, saved: &mut Saved) {
+        let len = self.shape.len();
+        let (mean, rest) = saved.values.split_at_mut(len);
+        let (inverse_std, rest) = rest.split_at_mut(len);
+        let (sum_dy, sum_dy_x) = rest[..2 * len].split_at_mut(len);
+        sum_dy.fill(0.0);
+        sum_dy_x.fill(0.0);
+        vectorised(|| {
+            for (x, dy) in pass.x.chunks_exact(len).zip(pass.dy.chunks_exact(len)).take(pass.n) {
+                for j in 0..len {
+                    sum_dy[j] += dy[j];
+                    sum_dy_x[j] += dy[j] * (x[j] - mean[j]);
+                }
+            }
+            for j in 0..len {
+                sum_dy_x[j] *= inverse_std[j];
+            }
+        });
+    }
+}

@@ -1,0 +1,153 @@
+//! Convolution, 2×2 max-pool and relu as one stage, by the AVX2 kernels.
+//!
+//! Of [`Saved`] it uses `packed` (weights for the forward pass, then for the input gradient),
+//! `offsets` (the winners), `scratch` (one image, channels last), `active`, and both gradient
+//! buffers.
+
+use super::{Pass, Saved, Stage, grow, row};
+use crate::model::kernels::conv_avx2::{self as kernel, Geometry};
+use crate::model::kernels::{PADDING, add_scaled, has_fast_convolution, norm_squared};
+use crate::model::layer::Shape;
+
+/// Parameters as those of [`super::Conv`]: W (channels × inputs × kernel × kernel), then b.
+pub(in crate::model) struct ConvPoolRelu {
+    geometry: Geometry,
+}
+
+/// Calls a kernel with the kernel size as a constant.
+macro_rules! with_kernel_size {
+    ($size:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        // SAFETY: `ConvPoolRelu::new` checked that the processor has AVX2 and FMA.
+        unsafe {
+            match $size {
+                3 => kernel::$function::<3>($($argument),*),
+                _ => kernel::$function::<5>($($argument),*),
+            }
+        }
+    };
+}
+
+impl ConvPoolRelu {
+    /// The stage, if this processor and this shape have a fast kernel.
+    pub fn new(input: Shape, channels: usize, size: usize) -> Option<Self> {
+        let covered = matches!(size, 3 | 5)
+            && input.area() <= usize::from(u16::MAX)
+            && input.rows > size
+            && input.cols > size;
+        if !covered || !has_fast_convolution() {
+            return None;
+        }
+        let pooled =
+            Shape::new(channels, (input.rows - size + 1) / 2, (input.cols - size + 1) / 2);
+        Some(Self { geometry: Geometry { input, pooled, kernel: size } })
+    }
+
+    fn weights(&self) -> usize {
+        let Geometry { input, pooled, kernel } = self.geometry;
+        pooled.channels * input.channels * kernel * kernel
+    }
+
+    /// Adds the gradient of sample `i` to the packed `gradient`.
+    fn add_gradient(
+        &self,
+        pass: Pass<'_>,
+        i: usize,
+        (offsets, active): (&[u16], &mut crate::model::kernels::Active),
+        scratch: &mut [f32],
+        gradient: &mut [f32],
+    ) {
+        let g = &self.geometry;
+        let (inputs, outputs) = (g.input.len(), g.pooled.len());
+        let (y, dy) = (row(pass.y, i, outputs), row(pass.dy, i, outputs));
+        // SAFETY: `new` checked that the processor has AVX2 and FMA.
+        unsafe {
+            kernel::compact_by_channel(g, y, dy, &offsets[i * outputs..][..outputs], active);
+        }
+        // One channel is its own channels-last image.
+        let image = if g.input.channels == 1 {
+            &pass.x[i * inputs..][..inputs + PADDING]
+        } else {
+            // SAFETY: as above.
+            unsafe { kernel::to_channels_last(g.input, row(pass.x, i, inputs), scratch) };
+            &*scratch
+        };
+        with_kernel_size!(g.kernel, add_gradient(g, image, active, gradient));
+    }
+}
+
+impl Stage for ConvPoolRelu {
+    fn output_len(&self) -> usize {
+        self.geometry.pooled.len()
+    }
+
+    fn parameter_count(&self) -> usize {
+        self.weights() + self.geometry.pooled.channels
+    }
+
+    fn forward(&self, p: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved) {
+        let g = &self.geometry;
+        let (inputs, outputs) = (g.input.len(), g.pooled.len());
+        let (weights, bias) = p.split_at(self.weights());
+        grow(&mut saved.packed, g.forward_len() + g.spread_len());
+        grow(&mut saved.offsets, n * outputs);
+        g.pack_forward(weights, &mut saved.packed[..g.forward_len()]);
+        for i in 0..n {
+            let x = &x[i * inputs..][..inputs + PADDING];
+            let y = &mut y[i * outputs..][..outputs];
+            let offsets = &mut saved.offsets[i * outputs..][..outputs];
+            with_kernel_size!(g.kernel, forward(g, &saved.packed, bias, x, y, offsets));
+        }
+    }
+
+    fn backward(&self, p: &[f32], pass: Pass<'_>, dx: &mut [f32], saved: &mut Saved) {
+        let g = &self.geometry;
+        let (inputs, outputs) = (g.input.len(), g.pooled.len());
+        let Saved { packed, offsets, scratch, active, .. } = saved;
+        let spread = &mut packed[g.forward_len()..][..g.spread_len()];
+        g.pack_spread(&p[..self.weights()], spread);
+        grow(scratch, g.image_len());
+        for i in 0..pass.n {
+            let (y, dy) = (row(pass.y, i, outputs), row(pass.dy, i, outputs));
+            scratch.fill(0.0);
+            // SAFETY: `new` checked that the processor has AVX2 and FMA.
+            unsafe {
+                kernel::compact_by_cell(g, y, dy, &offsets[i * outputs..][..outputs], active);
+            }
+            with_kernel_size!(g.kernel, input_gradient(g, spread, active, scratch));
+            // SAFETY: as above.
+            unsafe { kernel::to_planar(g.input, scratch, &mut dx[i * inputs..][..inputs]) };
+        }
+    }
+
+    fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+        self.begin_clipped(pass.n, saved);
+        let Saved { offsets, active, scratch, packed_gradient, .. } = saved;
+        for i in 0..pass.n {
+            self.add_gradient(pass, i, (offsets, active), scratch, packed_gradient);
+        }
+        self.geometry.unpack_gradient(packed_gradient, gradient);
+    }
+
+    fn begin_clipped(&self, _: usize, saved: &mut Saved) {
+        grow(&mut saved.scratch, self.geometry.image_len());
+        grow(&mut saved.sample_gradient, self.geometry.gradient_len());
+        grow(&mut saved.packed_gradient, self.geometry.gradient_len());
+        saved.packed_gradient.fill(0.0);
+    }
+
+    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f32 {
+        let Saved { offsets, active, scratch, sample_gradient, .. } = saved;
+        sample_gradient.fill(0.0);
+        self.add_gradient(pass, i, (offsets, active), scratch, sample_gradient);
+        kernel::clear_padding(&self.geometry, sample_gradient);
+        norm_squared(sample_gradient)
+    }
+
+    fn add_sample(&self, _: Pass<'_>, _: usize, factor: f32, saved: &mut Saved) {
+        add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
+    }
+
+    fn finish_clipped(&self, _: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+        self.geometry.unpack_gradient(&saved.packed_gradient, gradient);
+    }
+}

@@ -1,0 +1,78 @@
+//! Fully connected layer, y = W x + b, over the whole batch at once.
+//!
+//! `Saved::values` holds the clipped deltas of a per-sample pass.
+
+use super::{Pass, Saved, Stage, grow, row};
+use crate::model::gemm::{Matrix, multiply};
+use crate::model::kernels::norm_squared;
+
+/// Parameters: W (outputs × inputs, row by row), then b.
+pub(in crate::model) struct Linear {
+    pub inputs: usize,
+    pub outputs: usize,
+}
+
+impl Linear {
+    fn parameter_gradient(&self, n: usize, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
+        let (weights, bias) = gradient.split_at_mut(self.inputs * self.outputs);
+        let deltas = Matrix::new(dy, n, self.outputs);
+        multiply(deltas.transposed(), Matrix::new(x, n, self.inputs), 0.0, weights);
+        bias.fill(0.0);
+        for dy in dy[..n * self.outputs].chunks_exact(self.outputs) {
+            for (bias, &dy) in bias.iter_mut().zip(dy) {
+                *bias += dy;
+            }
+        }
+    }
+}
+
+impl Stage for Linear {
+    fn output_len(&self) -> usize {
+        self.outputs
+    }
+
+    fn parameter_count(&self) -> usize {
+        (self.inputs + 1) * self.outputs
+    }
+
+    fn forward(&self, p: &[f32], n: usize, x: &[f32], y: &mut [f32], _: &mut Saved) {
+        let (weights, bias) = p.split_at(self.inputs * self.outputs);
+        for y in y[..n * self.outputs].chunks_exact_mut(self.outputs) {
+            y.copy_from_slice(bias);
+        }
+        let weights = Matrix::new(weights, self.outputs, self.inputs);
+        multiply(Matrix::new(x, n, self.inputs), weights.transposed(), 1.0, y);
+    }
+
+    fn backward(&self, p: &[f32], pass: Pass<'_>, dx: &mut [f32], _: &mut Saved) {
+        let weights = Matrix::new(p, self.outputs, self.inputs);
+        multiply(Matrix::new(pass.dy, pass.n, self.outputs), weights, 0.0, dx);
+    }
+
+    fn gradient(&self, pass: Pass<'_>, _: &mut Saved, gradient: &mut [f32]) {
+        self.parameter_gradient(pass.n, pass.x, pass.dy, gradient);
+    }
+
+    fn begin_clipped(&self, n: usize, saved: &mut Saved) {
+        grow(&mut saved.values, n * self.outputs);
+    }
+
+    /// The gradient is the outer product δ(x, 1)ᵀ, so its squared norm is |δ|²(|x|² + 1): the
+    /// "ghost norm" of Goodfellow (2015, arXiv 1510.01799), without forming the product.
+    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, _: &mut Saved) -> f32 {
+        let x = row(pass.x, i, self.inputs);
+        let dy = row(pass.dy, i, self.outputs);
+        norm_squared(dy) * (1.0 + norm_squared(x))
+    }
+
+    fn add_sample(&self, pass: Pass<'_>, i: usize, factor: f32, saved: &mut Saved) {
+        let clipped = &mut saved.values[i * self.outputs..][..self.outputs];
+        for (clipped, &dy) in clipped.iter_mut().zip(row(pass.dy, i, self.outputs)) {
+            *clipped = factor * dy;
+        }
+    }
+
+    fn finish_clipped(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+        self.parameter_gradient(pass.n, pass.x, &saved.values, gradient);
+    }
+}

@@ -1,0 +1,121 @@
+//! What a network runs: one stage per layer, or one fused stage for conv + pool + relu.
+
+mod activation;
+mod batch_norm;
+mod conv;
+#[cfg(target_arch = "x86_64")]
+mod conv_pool_relu;
+mod group_norm;
+mod linear;
+mod max_pool;
+
+pub(super) use activation::{Relu, Tanh};
+pub(super) use batch_norm::BatchNorm;
+pub(super) use conv::Conv;
+#[cfg(target_arch = "x86_64")]
+pub(super) use conv_pool_relu::ConvPoolRelu;
+pub(super) use group_norm::GroupNorm;
+pub(super) use linear::Linear;
+pub(super) use max_pool::MaxPool;
+
+/// Variance offset of both norms, PyTorch's default.
+const NORM_EPSILON: f32 = 1e-5;
+
+/// What a stage keeps between forward and backward, in one worker. Each stage says in its own
+/// file which buffers it uses; all grow to the largest batch seen and are then reused.
+#[derive(Default)]
+pub(super) struct Saved {
+    /// Values kept for the backward pass, or for the end of a clipped gradient.
+    pub values: Vec<f32>,
+    /// Positions: which cell won a pooling window.
+    pub offsets: Vec<u16>,
+    /// Weights in the order the kernels read them.
+    pub packed: Vec<f32>,
+    /// The running sum of the gradient in packed order.
+    pub packed_gradient: Vec<f32>,
+    /// The gradient of one sample in packed order.
+    pub sample_gradient: Vec<f32>,
+    /// Working memory of the kernels.
+    pub scratch: Vec<f32>,
+    /// Compacted lists of the cells that carry gradient.
+    pub active: crate::model::kernels::Active,
+    /// Mean and mean square per channel of the last batch (batch norm only).
+    pub statistics: Vec<f32>,
+}
+
+/// A batch at one stage: inputs, outputs and the gradient of the loss in the outputs.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    /// Samples.
+    pub n: usize,
+    /// Inputs, sample by sample (may be followed by padding).
+    pub x: &'a [f32],
+    /// Outputs.
+    pub y: &'a [f32],
+    /// ∂loss/∂outputs.
+    pub dy: &'a [f32],
+}
+
+/// One stage of a network, over whole batches.
+pub(super) trait Stage: Send + Sync {
+    /// Values per sample that it makes.
+    fn output_len(&self) -> usize;
+
+    /// Entries of the flat parameter vector that it owns.
+    fn parameter_count(&self) -> usize {
+        0
+    }
+
+    /// Entries of the statistics vector that it owns (batch norm: mean and mean square).
+    fn statistics_count(&self) -> usize {
+        0
+    }
+
+    /// Outputs of a training batch; fills `saved`.
+    fn forward(&self, parameters: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved);
+
+    /// Outputs of an evaluation batch; only batch norm differs from [`Stage::forward`].
+    fn infer(
+        &self,
+        parameters: &[f32],
+        _statistics: &[f32],
+        n: usize,
+        x: &[f32],
+        y: &mut [f32],
+        saved: &mut Saved,
+    ) {
+        self.forward(parameters, n, x, y, saved);
+    }
+
+    /// dx = ∂loss/∂inputs. In a batch pass, called after [`Stage::gradient`].
+    fn backward(&self, parameters: &[f32], pass: Pass<'_>, dx: &mut [f32], saved: &mut Saved);
+
+    /// gradient = ∂loss/∂parameters, summed over the batch.
+    fn gradient(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
+
+    /// Prepares for per-sample gradients.
+    fn begin_clipped(&self, _n: usize, _saved: &mut Saved) {}
+
+    /// ‖∂loss_i/∂parameters‖² of sample `i`; may keep that gradient in `saved`.
+    fn sample_norm_squared(&self, _pass: Pass<'_>, _i: usize, _saved: &mut Saved) -> f32 {
+        0.0
+    }
+
+    /// Adds `factor` times the gradient of sample `i`, whose norm was asked for just before.
+    fn add_sample(&self, _pass: Pass<'_>, _i: usize, _factor: f32, _saved: &mut Saved) {}
+
+    /// gradient = the sum of what [`Stage::add_sample`] added.
+    fn finish_clipped(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
+}
+
+/// Row `i` of a batch whose rows have `len` values.
+fn row(values: &[f32], i: usize, len: usize) -> &[f32] {
+    &values[i * len..][..len]
+}
+
+/// Grows a buffer to at least `len` values.
+fn grow<T: Clone + Default>(buffer: &mut Vec<T>, len: usize) {
+    if buffer.len() < len {
+        buffer.resize(len, T::default());
+    }
+}

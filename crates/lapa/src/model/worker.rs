@@ -1,0 +1,238 @@
+//! One thread's memory for a network, and what it computes.
+
+use std::sync::Arc;
+
+use super::kernels::{PADDING, vectorised};
+use super::loss::{cross_entropy, cross_entropy_gradient};
+use super::network::Network;
+use super::stage::{Pass, Saved};
+use crate::data::Split;
+
+/// Samples of a data set, by index.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    /// The data set.
+    pub data: &'a Split,
+    /// Which samples.
+    pub samples: &'a [u32],
+}
+
+/// What a clipped gradient reports beside the gradient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clipped {
+    /// Mean loss of the batch.
+    pub loss: f32,
+    /// Samples whose gradient was longer than the clipping norm.
+    pub clipped: usize,
+}
+
+/// Loss and hits over some samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// Samples classified correctly.
+    pub correct: usize,
+    /// Sum of the losses.
+    pub loss_sum: f64,
+}
+
+/// Clipping leaves this much room for rounding, so that no clipped gradient exceeds C.
+const CLIP_MARGIN: f32 = 1.0 - 1e-5;
+
+/// Computes gradients of one network in one thread.
+pub struct Worker {
+    network: Arc<Network>,
+    /// `activations[s]` are the inputs of stage s; the last ones are the logits.
+    activations: Vec<Vec<f32>>,
+    /// ∂loss/∂activations.
+    deltas: Vec<Vec<f32>>,
+    saved: Vec<Saved>,
+    statistics: Vec<f32>,
+}
+
+impl Worker {
+    /// A worker; its memory grows with the first batches.
+    pub fn new(network: Arc<Network>) -> Self {
+        let stages = network.stages.len();
+        Self {
+            activations: vec![Vec::new(); stages + 1],
+            deltas: vec![Vec::new(); stages + 1],
+            saved: (0..stages).map(|_| Saved::default()).collect(),
+            statistics: vec![0.0; network.statistics_count()],
+            network,
+        }
+    }
+
+    /// gradient = the mean gradient of the batch; returns its mean loss.
+    ///
+    /// # Panics
+    /// If the batch is empty or the lengths do not fit the network.
+    pub fn gradient(&mut self, parameters: &[f32], batch: Batch<'_>, gradient: &mut [f32]) -> f32 {
+        let n = batch.samples.len();
+        self.forward(parameters, batch);
+        let loss = self.loss_gradient(batch, 1.0 / n as f32);
+        for s in (0..self.network.stages.len()).rev() {
+            let slot = &self.network.stages[s];
+            let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
+            let saved = &mut self.saved[s];
+            slot.stage.gradient(pass, saved, &mut gradient[slot.parameters.clone()]);
+            if s > 0 {
+                slot.stage.backward(&parameters[slot.parameters.clone()], pass, dx, saved);
+            }
+            if !slot.statistics.is_empty() {
+                self.statistics[slot.statistics.clone()].copy_from_slice(&saved.statistics);
+            }
+        }
+        loss
+    }
+
+    /// gradient = (1/n) Σ_i g_i·min(1, C/‖g_i‖) over the gradients g_i of the n samples, which
+    /// never exist all at once: each sample's convolution gradient stays in cache, fully
+    /// connected layers need only its norm.
+    ///
+    /// # Panics
+    /// If the batch is empty, the lengths do not fit, or the network has batch norm
+    /// ([`Network::mixes_samples`]).
+    pub fn clipped_gradient(
+        &mut self,
+        parameters: &[f32],
+        batch: Batch<'_>,
+        clip_norm: f32,
+        gradient: &mut [f32],
+    ) -> Clipped {
+        assert!(!self.network.mixes_samples(), "batch norm has no per-sample gradients");
+        let n = batch.samples.len();
+        self.forward(parameters, batch);
+        let loss = self.loss_gradient(batch, 1.0);
+        let stages = &self.network.stages;
+        for s in (1..stages.len()).rev() {
+            let slot = &stages[s];
+            let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
+            slot.stage.backward(
+                &parameters[slot.parameters.clone()],
+                pass,
+                dx,
+                &mut self.saved[s],
+            );
+        }
+        for (slot, saved) in stages.iter().zip(&mut self.saved) {
+            slot.stage.begin_clipped(n, saved);
+        }
+        let mut clipped = 0;
+        for i in 0..n {
+            let mut norm_squared = 0.0;
+            for (s, slot) in stages.iter().enumerate() {
+                let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
+                norm_squared += slot.stage.sample_norm_squared(pass, i, &mut self.saved[s]);
+            }
+            let norm = norm_squared.sqrt();
+            clipped += usize::from(norm > clip_norm);
+            let factor = (CLIP_MARGIN * clip_norm / norm).min(1.0) / n as f32;
+            for (s, slot) in stages.iter().enumerate() {
+                let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
+                slot.stage.add_sample(pass, i, factor, &mut self.saved[s]);
+            }
+        }
+        for (s, slot) in stages.iter().enumerate() {
+            let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
+            let gradient = &mut gradient[slot.parameters.clone()];
+            slot.stage.finish_clipped(pass, &mut self.saved[s], gradient);
+        }
+        Clipped { loss, clipped }
+    }
+
+    /// Loss and hits of the batch, with `statistics` in place of the batch's own (batch norm).
+    pub fn evaluate(
+        &mut self,
+        parameters: &[f32],
+        statistics: &[f32],
+        batch: Batch<'_>,
+    ) -> Evaluation {
+        self.load(batch);
+        for (s, slot) in self.network.stages.iter().enumerate() {
+            let (x, y) = self.activations.split_at_mut(s + 1);
+            slot.stage.infer(
+                &parameters[slot.parameters.clone()],
+                &statistics[slot.statistics.clone()],
+                batch.samples.len(),
+                &x[s],
+                &mut y[0],
+                &mut self.saved[s],
+            );
+        }
+        let logits = self.activations[self.network.stages.len()].chunks_exact(self.network.classes);
+        let mut evaluation = Evaluation::default();
+        for (logits, &sample) in logits.zip(batch.samples) {
+            let label = batch.data.labels[sample as usize];
+            let sample = cross_entropy(logits, usize::from(label));
+            evaluation.correct += usize::from(sample.correct);
+            evaluation.loss_sum += f64::from(sample.loss);
+        }
+        evaluation
+    }
+
+    /// Batch-norm statistics of the last [`Worker::gradient`] batch, as
+    /// [`Network::statistics_count`] describes them.
+    pub fn batch_statistics(&self) -> &[f32] {
+        &self.statistics
+    }
+
+    fn forward(&mut self, parameters: &[f32], batch: Batch<'_>) {
+        let n = batch.samples.len();
+        assert!(n > 0, "an empty batch has no mean gradient");
+        assert_eq!(parameters.len(), self.network.parameter_count(), "parameters");
+        self.load(batch);
+        for (s, slot) in self.network.stages.iter().enumerate() {
+            let (x, y) = self.activations.split_at_mut(s + 1);
+            let parameters = &parameters[slot.parameters.clone()];
+            slot.stage.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
+        }
+    }
+
+    /// Copies the images in, scaled from bytes to [0, 1], and sizes every buffer.
+    fn load(&mut self, batch: Batch<'_>) {
+        let n = batch.samples.len();
+        let inputs = self.network.input.len();
+        assert_eq!(batch.data.rows * batch.data.cols, inputs, "pixels per image");
+        let outputs = self.network.stages.iter().map(|slot| slot.stage.output_len());
+        for (s, len) in std::iter::once(inputs).chain(outputs).enumerate() {
+            for buffer in [&mut self.activations[s], &mut self.deltas[s]] {
+                if buffer.len() < n * len + PADDING {
+                    buffer.resize(n * len + PADDING, 0.0);
+                }
+            }
+        }
+        for (image, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
+            let pixels = batch.data.image(sample as usize);
+            vectorised(|| {
+                for (value, &pixel) in image.iter_mut().zip(pixels) {
+                    *value = f32::from(pixel) * (1.0 / 255.0);
+                }
+            });
+        }
+    }
+
+    /// Fills the deltas of the logits; returns the mean loss.
+    fn loss_gradient(&mut self, batch: Batch<'_>, scale: f32) -> f32 {
+        let (last, classes) = (self.network.stages.len(), self.network.classes);
+        let logits = self.activations[last].chunks_exact(classes);
+        let deltas = self.deltas[last].chunks_exact_mut(classes);
+        let mut sum = 0.0;
+        for ((logits, delta), &sample) in logits.zip(deltas).zip(batch.samples) {
+            let label = usize::from(batch.data.labels[sample as usize]);
+            sum += f64::from(cross_entropy_gradient(logits, label, scale, delta));
+        }
+        (sum / batch.samples.len() as f64) as f32
+    }
+}
+
+/// The pass of stage `s`, and the room for its input's gradient.
+fn split<'a>(
+    n: usize,
+    activations: &'a [Vec<f32>],
+    deltas: &'a mut [Vec<f32>],
+    s: usize,
+) -> (Pass<'a>, &'a mut [f32]) {
+    let (before, after) = deltas.split_at_mut(s + 1);
+    let pass = Pass { n, x: &activations[s], y: &activations[s + 1], dy: &after[0] };
+    (pass, &mut before[s])
+}
