@@ -11,4 +11,5 @@ pub mod learn;
 pub mod model;
 pub mod observe;
 pub mod partition;
+pub mod plot;
 pub mod seed;
