@@ -11,5 +11,7 @@ pub mod learn;
 pub mod model;
 pub mod observe;
 pub mod partition;
+pub mod plot;
 pub mod round;
+pub mod run;
 pub mod seed;

@@ -1,0 +1,74 @@
+//! What can go wrong with the files of a run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A metrics file that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// The file system refused.
+    #[error("{}: cannot {action} the file", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A line is not what it should be.
+    #[error("{}, line {line}: not a valid record", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A record holds NaN.
+    #[error(
+        "{}: cannot record round {round}: a value is not a number, so the training diverged",
+        path.display()
+    )]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// The round.
+        round: u32,
+        /// What was refused.
+        source: serde_json::Error,
+    },
+    /// The file to resume lost its end.
+    #[error("{}: the file has {found} bytes but the checkpoint expects at least {wanted}", path.display())]
+    Short {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        found: u64,
+        /// The length it must have.
+        wanted: u64,
+    },
+    /// The file to resume is not the one that the checkpoint was made with.
+    #[error("{}: byte {len}, where the checkpoint continues, is not the start of a line", path.display())]
+    InsideLine {
+        /// The file.
+        path: PathBuf,
+        /// The expected length.
+        len: u64,
+    },
+    /// The Parquet file could not be written.
+    #[error("{}: cannot write the table", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: parquet::errors::ParquetError,
+    },
+}
+
+impl ObserveError {
+    pub(super) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
+        Self::Io { path: path.into(), action, source }
+    }
+}

@@ -1,0 +1,286 @@
+//! The files of a run: metrics.jsonl, metrics.parquet and their documentation.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ::parquet::basic::Type as PhysicalType;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::Field;
+use serde_json::Value;
+
+use super::*;
+
+fn device(device: u32, gradient_norm: f64) -> DeviceRecord {
+    DeviceRecord { device, samples: 600, weight: 0.1, gradient_norm, clipped: 0.0 }
+}
+
+fn record(round: u32, accuracy: Option<f64>, devices: DeviceRecords) -> RoundRecord {
+    RoundRecord {
+        round,
+        accuracy,
+        loss: accuracy.map(|a| 1.0 - a),
+        seconds: 0.5,
+        uplink_bytes: 80,
+        downlink_bytes: 160,
+        devices,
+    }
+}
+
+fn list(round: u32, accuracy: Option<f64>) -> RoundRecord {
+    record(round, accuracy, DeviceRecords::List(vec![device(0, 1.25), device(7, f64::INFINITY)]))
+}
+
+fn summary(round: u32) -> RoundRecord {
+    let devices = DeviceSummary::of(&[device(0, 1.0), device(1, 2.0)]);
+    record(round, Some(0.25), DeviceRecords::Summary(devices))
+}
+
+fn write(path: &Path, records: &[RoundRecord]) {
+    let mut writer = MetricsWriter::create(path).unwrap();
+    records.iter().for_each(|record| writer.append(record).unwrap());
+    writer.sync().unwrap();
+}
+
+/// The message of an error and of its causes.
+fn full(error: ObserveError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[test]
+fn a_line_is_exactly_this() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.jsonl");
+    write(&path, &[list(1, Some(0.1)), record(2, None, DeviceRecords::List(vec![]))]);
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        concat!(
+            r#"{"round":1,"accuracy":0.1,"loss":0.9,"seconds":0.5,"#,
+            r#""uplink_bytes":80,"downlink_bytes":160,"devices":["#,
+            r#"{"device":0,"samples":600,"weight":0.1,"gradient_norm":1.25,"clipped":0.0},"#,
+            r#"{"device":7,"samples":600,"weight":0.1,"gradient_norm":"inf","clipped":0.0}]}"#,
+            "\n",
+            r#"{"round":2,"accuracy":null,"loss":null,"seconds":0.5,"#,
+            r#""uplink_bytes":80,"downlink_bytes":160,"devices":[]}"#,
+            "\n",
+        )
+    );
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.jsonl");
+    let nobody = record(4, None, DeviceRecords::Summary(DeviceSummary::of(&[])));
+    let records = [list(1, None), list(2, Some(1.0 / 3.0)), summary(3), nobody];
+    write(&path, &records);
+    assert_eq!(read_metrics(&path).unwrap(), records);
+}
+
+#[test]
+fn a_resumed_file_equals_an_uninterrupted_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, resumed) = (dir.path().join("a.jsonl"), dir.path().join("b.jsonl"));
+    let records: Vec<_> = (1..=5).map(|round| list(round, Some(0.1))).collect();
+    write(&whole, &records);
+    write(&resumed, &records[..2]);
+    let checkpoint = fs::metadata(&resumed).unwrap().len();
+    // Round 3 was written in full and round 4 in part when the run was killed.
+    let torn = fs::read(&whole).unwrap()[..(checkpoint * 3 / 2) as usize + 20].to_vec();
+    fs::write(&resumed, torn).unwrap();
+
+    let mut writer = MetricsWriter::open_at(&resumed, checkpoint).unwrap();
+    assert_eq!((writer.len(), writer.is_empty()), (checkpoint, false));
+    records[2..].iter().for_each(|record| writer.append(record).unwrap());
+    assert_eq!(writer.len(), fs::metadata(&whole).unwrap().len());
+    assert_eq!(fs::read(&whole).unwrap(), fs::read(&resumed).unwrap());
+}
+
+#[test]
+fn a_file_that_does_not_fit_its_checkpoint_is_refused_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.jsonl");
+    write(&path, &[list(1, None)]);
+    let before = fs::read(&path).unwrap();
+    let len = before.len() as u64;
+    let short = full(MetricsWriter::open_at(&path, len + 1).unwrap_err());
+    assert!(short.contains(&format!("has {len} bytes")) && short.contains("metrics.jsonl"));
+    let inside = full(MetricsWriter::open_at(&path, len - 1).unwrap_err());
+    assert!(inside.contains("not the start of a line"), "{inside}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let missing = full(MetricsWriter::open_at(&dir.path().join("none"), 0).unwrap_err());
+    assert!(missing.contains("none: cannot open"), "{missing}");
+}
+
+#[test]
+fn bad_lines_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.jsonl");
+    let good = serde_json::to_string(&list(1, None)).unwrap();
+    for (bad, why) in [
+        (good[..40].to_string(), "EOF"),
+        (good.replace(r#""weight""#, r#""wait""#), "missing field `weight`"),
+        (good.replace("0.5", r#""fast""#), r#"expected a number, "inf" or "-inf""#),
+        (good.replace("[{", "3,\"x\":[{"), "expected a list of devices or quantiles over them"),
+    ] {
+        fs::write(&path, format!("{good}\n{bad}\n")).unwrap();
+        let error = full(read_metrics(&path).unwrap_err());
+        assert!(error.contains("metrics.jsonl, line 2") && error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn nan_is_refused_and_leaves_the_file_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.jsonl");
+    let mut writer = MetricsWriter::create(&path).unwrap();
+    let error = full(writer.append(&list(9, Some(f64::NAN))).unwrap_err());
+    assert!(error.contains("round 9"), "{error}");
+    assert_eq!((writer.len(), fs::metadata(&path).unwrap().len()), (0, 0));
+}
+
+/// Column names with their physical types, and the rows.
+fn read_table(path: &Path) -> (Vec<(String, PhysicalType)>, Vec<Vec<Field>>) {
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let columns =
+        schema.columns().iter().map(|c| (c.name().to_string(), c.physical_type())).collect();
+    let rows = reader.get_row_iter(None).unwrap();
+    let rows = rows.map(|row| row.unwrap().into_columns().into_iter().map(|(_, f)| f).collect());
+    (columns, rows.collect())
+}
+
+fn table_of(jsonl: &str) -> (Vec<(String, PhysicalType)>, Vec<Vec<Field>>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("metrics.jsonl"), dir.path().join("metrics.parquet"));
+    fs::write(&from, jsonl).unwrap();
+    write_parquet(&from, &to).unwrap();
+    read_table(&to)
+}
+
+fn lines(records: &[RoundRecord]) -> String {
+    records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect()
+}
+
+#[test]
+fn a_table_row_is_a_device_in_a_round() {
+    use PhysicalType::{DOUBLE, INT64};
+    let empty = record(3, None, DeviceRecords::List(vec![]));
+    let (columns, rows) = table_of(&lines(&[list(1, None), list(2, Some(0.1)), empty]));
+    let expected = [
+        ("round", INT64),
+        ("accuracy", DOUBLE),
+        ("loss", DOUBLE),
+        ("seconds", DOUBLE),
+        ("uplink_bytes", INT64),
+        ("downlink_bytes", INT64),
+        ("device", INT64),
+        ("samples", INT64),
+        ("weight", DOUBLE),
+        ("gradient_norm", DOUBLE),
+        ("clipped", DOUBLE),
+    ];
+    assert_eq!(columns, expected.map(|(name, kind)| (name.to_string(), kind)));
+    let shared = [Field::Double(0.5), Field::Long(80), Field::Long(160)];
+    let row = |round, evaluation: [Field; 2], of_device: [Field; 5]| {
+        [vec![Field::Long(round)], evaluation.into(), shared.to_vec(), of_device.into()].concat()
+    };
+    let on = |device, norm| {
+        let (weight, clipped) = (Field::Double(0.1), Field::Double(0.0));
+        [Field::Long(device), Field::Long(600), weight, Field::Double(norm), clipped]
+    };
+    let evaluated = || [Field::Double(0.1), Field::Double(0.9)];
+    let not = || [Field::Null, Field::Null];
+    let nobody = [const { Field::Null }; 5];
+    let expected = [
+        row(1, not(), on(0, 1.25)),
+        row(1, not(), on(7, f64::INFINITY)),
+        row(2, evaluated(), on(0, 1.25)),
+        row(2, evaluated(), on(7, f64::INFINITY)),
+        row(3, not(), nobody),
+    ];
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn a_summary_row_is_a_round() {
+    let nobody = record(2, None, DeviceRecords::Summary(DeviceSummary::of(&[])));
+    let (columns, rows) = table_of(&lines(&[summary(1), nobody]));
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names[6..9], ["count", "samples_min", "samples_q25"]);
+    // Six of the round, the count and four times five quantiles; none for the null ones.
+    assert_eq!((names.len(), rows.len()), (27, 2));
+    let norm = names.iter().position(|&name| name == "gradient_norm_median").unwrap();
+    assert_eq!((&rows[0][norm], &rows[1][norm]), (&Field::Double(1.5), &Field::Null));
+}
+
+#[test]
+fn columns_follow_the_json() {
+    let (columns, rows) = table_of(
+        r#"{"a":1,"eps":"inf","always":"inf","flag":true,"kind":"x","mix":1,"devices":[{"a":2}]}
+           {"a":2.5,"eps":3,"always":"inf","inner":{"list":[1,2]},"mix":"y","devices":[{"a":null}]}
+        "#
+        .trim_end(),
+    );
+    let find = |name: &str| columns.iter().position(|(n, _)| n == name).unwrap();
+    let column = |name: &str| (columns[find(name)].1, [0, 1].map(|i| rows[i][find(name)].clone()));
+    let text = |s: &str| Field::Str(s.into());
+    use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
+    assert_eq!(column("a"), (DOUBLE, [1.0, 2.5].map(Field::Double)));
+    assert_eq!(column("eps"), (DOUBLE, [f64::INFINITY, 3.0].map(Field::Double)));
+    assert_eq!(column("always"), (DOUBLE, [f64::INFINITY; 2].map(Field::Double)));
+    assert_eq!(column("flag"), (BOOLEAN, [Field::Bool(true), Field::Null]));
+    assert_eq!(column("kind"), (BYTE_ARRAY, [text("x"), Field::Null]));
+    assert_eq!(column("mix"), (BYTE_ARRAY, [text("1"), text("y")]));
+    assert_eq!(column("inner_list"), (BYTE_ARRAY, [Field::Null, text("[1,2]")]));
+    assert_eq!(column("device_a"), (INT64, [Field::Long(2), Field::Null]));
+}
+
+#[test]
+fn many_rows_take_several_row_groups() {
+    let one = record(1, None, DeviceRecords::List((0..35_000).map(|k| device(k, 1.0)).collect()));
+    let (_, rows) = table_of(&lines(&[one.clone(), one]));
+    assert_eq!(rows.len(), 70_000);
+    assert!(rows.iter().enumerate().all(|(i, row)| row[6] == Field::Long((i % 35_000) as i64)));
+}
+
+#[test]
+fn a_bad_line_leaves_the_old_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("metrics.jsonl"), dir.path().join("metrics.parquet"));
+    fs::write(&from, "{}\n3\n").unwrap();
+    fs::write(&to, "old").unwrap();
+    let error = full(write_parquet(&from, &to).unwrap_err());
+    assert!(error.contains("metrics.jsonl, line 2"), "{error}");
+    assert_eq!(fs::read(&to).unwrap(), b"old");
+}
+
+#[test]
+fn every_field_is_documented() {
+    fn names(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(object) => object.iter().for_each(|(name, value)| {
+                found.push(name.clone());
+                names(value, found);
+            }),
+            Value::Array(list) => list.iter().for_each(|value| names(value, found)),
+            _ => {}
+        }
+    }
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let page = fs::read_to_string(page).unwrap();
+    let mut found = Vec::new();
+    for record in [list(1, None), summary(1)] {
+        names(&serde_json::to_value(record).unwrap(), &mut found);
+    }
+    assert!(found.len() > 20);
+    for name in found {
+        assert!(page.contains(&format!("`{name}`")), "docs/metrics.md does not explain `{name}`");
+    }
+}
