@@ -1,2 +1,78 @@
-//! Tasks of this workspace.
-fn main() {}
+//! Tasks of this workspace: `cargo xtask --help`.
+
+mod bench_peers;
+mod edges;
+mod generate;
+mod house;
+mod lint;
+mod peers_env;
+mod process;
+mod table;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What every task returns: the exit code to pass on, or a message for the user.
+type Outcome = Result<ExitCode, String>;
+
+/// Tasks of the lapa workspace.
+///
+/// Before proposing a change: `cargo xtask test`, then `cargo xtask lint`; both together are
+/// `.ci/run`. After changing a command-line flag or a configuration key: `cargo xtask gen`.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Fetch the data sets, then run every test of the workspace.
+    ///
+    /// Runs `cargo test --workspace` (unit, integration and documentation tests; examples are
+    /// built) and passes on its output and exit code. Without a network the data sets may be
+    /// missing: the tests that need them then say so and skip.
+    Test {
+        /// Also run the long tests: whole training runs, minutes instead of seconds.
+        #[arg(long)]
+        long: bool,
+    },
+    /// Check format, clippy, documentation, dependencies and the house rules.
+    ///
+    /// Runs every check even when one fails, and lists the failures at the end. `cargo deny` is
+    /// used when it is installed.
+    Lint,
+    /// Regenerate the committed files that are made from the program.
+    ///
+    /// docs/config.schema.json from `lapa config schema`, docs/cli.md from the `--help` of every
+    /// subcommand.
+    Gen {
+        /// Write nothing; fail when a file is stale.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Compare the speed of our gradients with PyTorch's, in turns on one core.
+    ///
+    /// Needs Python 3.11 or newer. The first run makes a virtual environment (in the user's cache
+    /// folder, or where LAPA_PEERS_VENV says) and installs the PyTorch pinned in
+    /// bench/peers/requirements.txt, a download of up to a few gigabytes; pip's own PIP_*
+    /// variables apply. Every figure is the median of the ratios of the single pairs, with the
+    /// smallest and the largest. The exit code says only whether the comparison ran.
+    BenchPeers(bench_peers::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Test { long } => test::run(long),
+        Task::Lint => lint::run(),
+        Task::Gen { check } => generate::run(check),
+        Task::BenchPeers(options) => bench_peers::run(&options),
+    };
+    outcome.unwrap_or_else(|message| {
+        eprintln!("error: {message}");
+        ExitCode::FAILURE
+    })
+}

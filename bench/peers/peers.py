@@ -1,0 +1,217 @@
+"""PyTorch side of the peers' benchmark.
+
+Reads one command per line on standard input and answers one JSON line on standard output, so that
+`cargo xtask bench-peers` can take turns between PyTorch and our engine:
+
+    about               versions and thread count
+    batch S             gradient of the batch-norm CNN, default memory layout
+    channels_last S     the same gradient, model and images in channels_last layout
+    vmap S              per-sample clipped gradient of the group-norm CNN, vmap(grad)
+    round S             one federated round of 15 devices, two threads
+    quit
+
+S is the length of one measurement in seconds. Model, batch size and loss are those of `lapa bench`:
+a batch of 400 images of 28x28, softmax cross-entropy averaged over the batch. The images come from
+a fixed formula and, like handwritten digits, are mostly exact zeros.
+
+Run by hand:  printf 'batch 1\\nquit\\n' | python bench/peers/peers.py
+"""
+
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+BATCH = 400
+DEVICES = 15
+CLIP_NORM = 1.0
+LEARNING_RATE = 0.1
+MOMENTUM = 0.9
+# What vmap is offered; the fastest depends on the machine's caches.
+CHUNKS = (50, 100, 200, 400)
+
+
+def cnn(norm):
+    """The paper's CNN; `norm` is the normalisation module after the second convolution."""
+    return nn.Sequential(
+        nn.Conv2d(1, 10, 5),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Conv2d(10, 20, 5),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        norm,
+        nn.Flatten(),
+        nn.Linear(320, 50),
+        nn.ReLU(),
+        nn.Linear(50, 10),
+    )
+
+
+def unit(start, count):
+    """`count` numbers in [0, 1): a 32-bit integer hash of start, start + 1, … (20 bits kept)."""
+    mask = 0xFFFFFFFF
+    h = (torch.arange(start, start + count, dtype=torch.int64) * 2654435761) & mask
+    h ^= h >> 15
+    h = (h * 2246822519) & mask
+    h ^= h >> 13
+    return (h >> 12).to(torch.float32) / 2**20
+
+
+def images(count, seed):
+    """Images with an empty border and one pixel in four of the middle empty; labels in turn."""
+    u = unit(seed, count * 28 * 28).reshape(count, 1, 28, 28)
+    middle = torch.zeros(28, 28, dtype=torch.bool)
+    middle[5:23, 5:23] = True
+    return torch.where(middle & (u >= 0.25), u, 0.0), torch.arange(count) % 10
+
+
+def gradient_loop(model, x, y):
+    """The usual training loop up to the flat gradient."""
+    loss = nn.CrossEntropyLoss()
+    parameters = list(model.parameters())
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        loss(model(x), y).backward()
+        return torch.cat([p.grad.reshape(-1) for p in parameters])
+
+    return step
+
+
+def batch():
+    return gradient_loop(cnn(nn.BatchNorm2d(20)), *images(BATCH, 0))
+
+
+def channels_last():
+    model = cnn(nn.BatchNorm2d(20)).to(memory_format=torch.channels_last)
+    x, y = images(BATCH, 0)
+    return gradient_loop(model, x.to(memory_format=torch.channels_last), y)
+
+
+def vmap_step(chunk):
+    """Mean of the clipped per-sample gradients, `chunk` samples in one vmap call."""
+    model = cnn(nn.GroupNorm(4, 20)).to(memory_format=torch.channels_last)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    x, y = images(BATCH, 0)
+    loss = nn.CrossEntropyLoss()
+
+    def sample_loss(parameters, image, label):
+        return loss(functional_call(model, parameters, (image[None],)), label[None])
+
+    per_sample = vmap(grad(sample_loss), in_dims=(None, 0, 0))
+
+    def step():
+        total = 0.0
+        for xs, ys in zip(x.split(chunk), y.split(chunk)):
+            # Norms and weighted sums tensor by tensor: joining the per-sample gradients first
+            # would copy chunk x 21,880 numbers.
+            parts = [g.flatten(1) for g in per_sample(parameters, xs, ys).values()]
+            squares = sum(torch.linalg.vector_norm(g, dim=1) ** 2 for g in parts)
+            weights = torch.clamp(CLIP_NORM / squares.sqrt(), max=1.0)
+            total = total + torch.cat([weights @ g for g in parts])
+        return total / BATCH
+
+    return step
+
+
+def vmap_best():
+    """The vmap loop with the chunk size that is fastest here, from a short trial of each."""
+    trials = {chunk: rate(vmap_step(chunk), 0.5) for chunk in CHUNKS}
+    best = max(trials, key=trials.get)
+    return vmap_step(best), {"chunk": best}
+
+
+@torch.no_grad()
+def load(model, weights):
+    """Copies the flat `weights` into the model, whatever its memory layout."""
+    parameters = list(model.parameters())
+    for p, values in zip(parameters, weights.split([p.numel() for p in parameters])):
+        p.copy_(values.view_as(p))
+
+
+def round_step():
+    """Every device's gradient from the same model, their mean, and the server's momentum step.
+
+    Two workers share the devices, each with a model of its own and one thread inside PyTorch;
+    autograd leaves the interpreter lock while it computes.
+    """
+    models = [cnn(nn.BatchNorm2d(20)).to(memory_format=torch.channels_last) for _ in range(2)]
+    shards = []
+    for device in range(DEVICES):
+        x, y = images(BATCH, device * BATCH * 28 * 28)
+        shards.append((x.to(memory_format=torch.channels_last), y))
+    weights = torch.cat([p.detach().reshape(-1) for p in models[0].parameters()])
+    velocity = torch.zeros_like(weights)
+    pool = ThreadPoolExecutor(2)
+
+    def work(worker):
+        load(models[worker], weights)
+        total = torch.zeros_like(weights)
+        for x, y in shards[worker::2]:
+            total += gradient_loop(models[worker], x, y)()
+        return total
+
+    def step():
+        first, second = pool.map(work, range(2))
+        velocity.mul_(MOMENTUM).add_((first + second) / DEVICES)
+        weights.sub_(velocity, alpha=LEARNING_RATE)
+
+    return step
+
+
+def rate(step, seconds):
+    """Steps of `step` per second over at least `seconds`, after a warm-up."""
+    for _ in range(3):
+        step()
+    count = 0
+    start = time.perf_counter()
+    while True:
+        step()
+        count += 1
+        elapsed = time.perf_counter() - start
+        if elapsed >= seconds:
+            return count / elapsed
+
+
+LOOPS = {
+    "batch": lambda: (batch(), {}),
+    "channels_last": lambda: (channels_last(), {}),
+    "vmap": vmap_best,
+    "round": lambda: (round_step(), {}),
+}
+
+
+def answer(line, ready):
+    """The answer to one command; `ready` keeps the loops made so far."""
+    words = line.split()
+    if words == ["about"]:
+        return {"torch": torch.__version__, "threads": torch.get_num_threads()}
+    if len(words) != 2 or words[0] not in LOOPS:
+        return {"error": f"command {line.strip()!r}; known: about, quit, {' S, '.join(LOOPS)} S"}
+    mode, seconds = words[0], float(words[1])
+    if mode not in ready:
+        ready[mode] = LOOPS[mode]()
+    step, notes = ready[mode]
+    per_second = rate(step, seconds)
+    if mode == "round":
+        return {"mode": mode, "seconds": 1 / per_second, **notes}
+    return {"mode": mode, "samples_per_s": BATCH * per_second, **notes}
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    ready = {}
+    for line in sys.stdin:
+        if line.split() == ["quit"]:
+            break
+        print(json.dumps(answer(line, ready)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

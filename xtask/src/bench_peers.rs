@@ -1,0 +1,252 @@
+//! `cargo xtask bench-peers`: our gradients and PyTorch's, measured in turns.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::table::{self, Row};
+use crate::{Outcome, peers_env, process};
+
+/// How the comparison is run and shown.
+#[derive(Args)]
+pub struct Options {
+    /// Pairs of measurements; the machine's own variation needs at least 7.
+    #[arg(long, default_value_t = 7, value_name = "N", value_parser = clap::value_parser!(u32).range(7..))]
+    pairs: u32,
+    /// Length of one measurement in seconds, at least 0.7.
+    #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = seconds)]
+    seconds: f64,
+    /// Also compare a whole federated round (15 devices, 400 samples each) on two threads.
+    #[arg(long)]
+    round: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.7..=60.0).contains(&value) => Ok(value),
+        _ => Err("allowed: a number from 0.7 to 60".into()),
+    }
+}
+
+/// Runs the comparison and prints it.
+pub fn run(options: &Options) -> Outcome {
+    let python = peers_env::python()?;
+    let lapa = process::build_lapa(true)?;
+    let core = pinned_core();
+    match core {
+        Some(core) => eprintln!("both sides run on core {core}"),
+        None => eprintln!("notice: no `taskset` here; the measurements are not pinned to a core"),
+    }
+
+    let mut worker = Worker::start(&python, core)?;
+    let about = worker.ask("about")?;
+    let mut rows = gradient_rows(&mut worker, &lapa, core, options)?;
+    drop(worker);
+    if options.round {
+        rows.push(round_row(&python, &lapa, options)?);
+    }
+
+    match options.format {
+        Format::Text => {
+            println!("PyTorch {}, {} pairs", about["torch"].as_str().unwrap_or("?"), options.pairs);
+            print!("{}", table::text(&rows));
+        }
+        Format::Json => {
+            let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+            let result = json!({
+                "torch": about["torch"], "pairs": options.pairs, "seconds": options.seconds,
+                "core": core, "rows": rows,
+            });
+            println!("{result:#}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gradient_rows(
+    worker: &mut Worker,
+    lapa: &Path,
+    core: Option<u32>,
+    options: &Options,
+) -> Result<Vec<Row>, String> {
+    let seconds = options.seconds.to_string();
+    let arguments = [
+        "bench",
+        "--only",
+        "gradient",
+        "--threads",
+        "1",
+        "--format",
+        "json",
+        "--seconds",
+        &seconds,
+    ];
+    let mut rows = [
+        "gradient, batch norm / PyTorch default",
+        "gradient, batch norm / PyTorch channels_last",
+        "per-sample clipped, group norm / vmap",
+        "our plain gradient / our per-sample clipped",
+    ]
+    .map(|name| Row { name, pairs: Vec::new() });
+
+    for pair in 0..options.pairs {
+        eprintln!("pair {} of {}", pair + 1, options.pairs);
+        // Every other pair starts with the other side, so that a slow drift favours neither.
+        let ours_first = pair % 2 == 1;
+        let before = ours_first.then(|| our_figures(lapa, &arguments, core)).transpose()?;
+        let default = worker.figure("batch", options.seconds, "samples_per_s")?;
+        let channels_last = worker.figure("channels_last", options.seconds, "samples_per_s")?;
+        let vmap = worker.figure("vmap", options.seconds, "samples_per_s")?;
+        let ours = match before {
+            Some(ours) => ours,
+            None => our_figures(lapa, &arguments, core)?,
+        };
+        let batch_norm = number(&ours, "gradient_batch_norm_samples_per_s")?;
+        let group_norm = number(&ours, "gradient_group_norm_samples_per_s")?;
+        let per_sample = number(&ours, "gradient_per_sample_samples_per_s")?;
+        let measured = [
+            (batch_norm, default),
+            (batch_norm, channels_last),
+            (per_sample, vmap),
+            (group_norm, per_sample),
+        ];
+        for (row, figures) in rows.iter_mut().zip(measured) {
+            row.pairs.push(figures);
+        }
+    }
+    Ok(rows.into())
+}
+
+/// Rounds per second, two threads on each side and no pinning.
+fn round_row(python: &Path, lapa: &Path, options: &Options) -> Result<Row, String> {
+    let mut worker = Worker::start(python, None)?;
+    let seconds = options.seconds.to_string();
+    let arguments = ["bench", "--threads", "2", "--format", "json", "--seconds", &seconds];
+    let mut pairs = Vec::new();
+    for pair in 0..options.pairs {
+        eprintln!("round, pair {} of {}", pair + 1, options.pairs);
+        let peer = worker.figure("round", options.seconds, "seconds")?;
+        let ours = number(&our_figures(lapa, &arguments, None)?, "round_seconds")?;
+        pairs.push((1.0 / ours, 1.0 / peer));
+    }
+    Ok(Row { name: "federated round, two threads / channels_last", pairs })
+}
+
+fn our_figures(lapa: &Path, arguments: &[&str], core: Option<u32>) -> Result<Value, String> {
+    let text = process::output(pinned(lapa, core).args(arguments))?;
+    serde_json::from_str(&text).map_err(|error| format!("`lapa bench` printed no JSON: {error}"))
+}
+
+fn number(figures: &Value, key: &str) -> Result<f64, String> {
+    let value = figures[key].as_f64().filter(|value| *value > 0.0);
+    value.ok_or_else(|| format!("no positive number `{key}` in {figures}"))
+}
+
+/// The PyTorch process of `bench/peers/peers.py`: a command in, a line of JSON out.
+struct Worker {
+    process: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Worker {
+    fn start(python: &Path, core: Option<u32>) -> Result<Self, String> {
+        let mut process = pinned(python, core)
+            .arg(process::root().join("bench/peers/peers.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", python.display()))?;
+        let commands = process.stdin.take();
+        let answers = BufReader::new(process.stdout.take().expect("standard output is piped"));
+        Ok(Self { process, commands, answers })
+    }
+
+    fn ask(&mut self, command: &str) -> Result<Value, String> {
+        let failed = |what: &dyn std::fmt::Display| format!("peers.py, `{command}`: {what}");
+        let commands = self.commands.as_mut().expect("open until dropped");
+        writeln!(commands, "{command}").map_err(|error| failed(&error))?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line).map_err(|error| failed(&error))?;
+        let answer: Value =
+            serde_json::from_str(&line).map_err(|_| failed(&"it ended without an answer"))?;
+        match answer["error"].as_str() {
+            Some(error) => Err(failed(&error)),
+            None => Ok(answer),
+        }
+    }
+
+    fn figure(&mut self, mode: &str, seconds: f64, key: &str) -> Result<f64, String> {
+        number(&self.ask(&format!("{mode} {seconds}"))?, key)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // The end of its input ends the process; wait, so that it does not disturb what follows.
+        self.commands = None;
+        let _ = self.process.wait();
+    }
+}
+
+/// The program, on one core when there is one to pin to.
+fn pinned(program: &Path, core: Option<u32>) -> Command {
+    match core {
+        Some(core) => {
+            let mut command = Command::new("taskset");
+            command.args(["--cpu-list", &core.to_string()]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    }
+}
+
+/// The last core we may use (the first is the busiest with interrupts), if `taskset` is there.
+fn pinned_core() -> Option<u32> {
+    process::output(Command::new("taskset").arg("--version")).ok()?;
+    last_core(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// The last core in the `Cpus_allowed_list` line of a Linux process status, e.g. `0-3,8`.
+fn last_core(status: &str) -> Option<u32> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_allowed_core_is_read() {
+        assert_eq!(last_core("Name:\tx\nCpus_allowed_list:\t0-3,8\n"), Some(8));
+        assert_eq!(last_core("Cpus_allowed_list:\t0-1\n"), Some(1));
+        assert_eq!(last_core("Cpus_allowed_list:\t5\n"), Some(5));
+        assert_eq!(last_core("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn a_missing_figure_is_named() {
+        let error = number(&json!({"a": 1.0, "b": 0.0}), "b").unwrap_err();
+        assert!(error.contains("`b`"), "{error}");
+        assert_eq!(number(&json!({"a": 2.5}), "a"), Ok(2.5));
+    }
+
+    #[test]
+    fn measurements_must_be_long_enough() {
+        assert_eq!(seconds("0.7"), Ok(0.7));
+        assert!(seconds("0.5").is_err() && seconds("x").is_err() && seconds("NaN").is_err());
+    }
+}

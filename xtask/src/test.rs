@@ -1,0 +1,23 @@
+//! `cargo xtask test`.
+
+use crate::{Outcome, process};
+
+/// Data sets that some tests read; those tests skip with a message when they are missing.
+const DATA_SETS: [&str; 2] = ["mnist", "fashion-mnist"];
+
+/// Fetches the data sets, runs the tests and passes on their exit code.
+pub fn run(long: bool) -> Outcome {
+    for name in DATA_SETS {
+        let mut get = process::cargo();
+        get.args(["run", "--quiet", "--package", "lapa-cli", "--", "data", "get", name]);
+        if !process::run(&mut get)?.success() {
+            eprintln!("notice: could not get {name}; the tests that need it will skip");
+        }
+    }
+    let mut test = process::cargo();
+    test.args(["test", "--workspace"]);
+    if long {
+        test.env("LAPA_TEST_LONG", "1");
+    }
+    process::run(&mut test).map(process::exit_code)
+}
