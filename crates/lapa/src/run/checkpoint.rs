@@ -1,0 +1,133 @@
+//! Models on the disk: the checkpoint to resume from, and the trained model.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+use safetensors::{Dtype, SafeTensors, View};
+use serde::{Deserialize, Serialize};
+
+use super::RunError;
+use crate::aggregate::GlobalModel;
+use crate::model::Network;
+use crate::observe::atomic::write_atomically;
+
+/// Name of the checkpoint in a run folder.
+pub(super) const FILE: &str = "checkpoint.safetensors";
+
+/// Key of the state in a checkpoint's metadata. One key only: several would be written in an
+/// order that differs from run to run.
+const STATE: &str = "lapa";
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Rounds done.
+    pub round: u32,
+    /// Length of metrics.jsonl after that round.
+    pub metrics_bytes: u64,
+    /// Time spent so far.
+    pub seconds: f64,
+}
+
+/// Floats as a tensor.
+struct Floats<'a> {
+    values: &'a [f32],
+    shape: Vec<usize>,
+}
+
+impl View for Floats<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
+    }
+
+    fn data_len(&self) -> usize {
+        size_of_val(self.values)
+    }
+}
+
+fn write<'a>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (String, Floats<'a>)>,
+    metadata: Option<HashMap<String, String>>,
+) -> Result<(), RunError> {
+    let bytes = safetensors::serialize(tensors, metadata)
+        .map_err(|source| RunError::Tensors { path: path.into(), source })?;
+    write_atomically(path, |file| file.write_all(&bytes)).map_err(RunError::io("write", path))
+}
+
+/// Writes a checkpoint; the one before stays whole until this one is.
+pub(super) fn save(folder: &Path, state: &State, model: &GlobalModel) -> Result<(), RunError> {
+    let path = folder.join(FILE);
+    let json = serde_json::to_string(state)
+        .map_err(|source| RunError::Json { path: path.clone(), source })?;
+    let GlobalModel { parameters, velocity, statistics } = model;
+    let tensors =
+        [("parameters", parameters), ("velocity", velocity), ("statistics", statistics)]
+            .map(|(name, values)| (name.into(), Floats { values, shape: vec![values.len()] }));
+    write(&path, tensors, Some(HashMap::from([(STATE.into(), json)])))
+}
+
+/// Reads the checkpoint of a run whose model has the lengths of `like`.
+pub(super) fn load(folder: &Path, like: &GlobalModel) -> Result<(State, GlobalModel), RunError> {
+    let path = folder.join(FILE);
+    let bytes = std::fs::read(&path).map_err(RunError::io("read", &path))?;
+    let tensors = |source| RunError::Tensors { path: path.clone(), source };
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(tensors)?;
+    let damaged = |what: &str| RunError::Checkpoint { path: path.clone(), what: what.into() };
+    let state = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|metadata| metadata.get(STATE))
+        .ok_or_else(|| damaged("it does not say which round it is"))?;
+    let state = serde_json::from_str(state)
+        .map_err(|source| RunError::Json { path: path.clone(), source })?;
+    let file = SafeTensors::deserialize(&bytes).map_err(tensors)?;
+    let values = |name: &str, len: usize| {
+        let tensor = file.tensor(name).map_err(tensors)?;
+        if tensor.dtype() != Dtype::F32 || tensor.shape() != [len] {
+            return Err(damaged(&format!(
+                "`{name}` is {:?} {:?}, but this model needs F32 [{len}]",
+                tensor.dtype(),
+                tensor.shape()
+            )));
+        }
+        let bytes = tensor.data().chunks_exact(4);
+        // Unwrap safety: chunks_exact gives slices of four bytes.
+        Ok(bytes.map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect())
+    };
+    let model = GlobalModel {
+        parameters: values("parameters", like.parameters.len())?,
+        velocity: values("velocity", like.velocity.len())?,
+        statistics: values("statistics", like.statistics.len())?,
+    };
+    Ok((state, model))
+}
+
+/// Writes the trained model, a tensor per layer part, for any reader of safetensors.
+pub(super) fn save_model(
+    path: &Path,
+    network: &Network,
+    model: &GlobalModel,
+) -> Result<(), RunError> {
+    let parts = [
+        (network.tensors(), &model.parameters),
+        (network.statistics_tensors(), &model.statistics),
+    ];
+    let tensors = parts.into_iter().flat_map(|(tensors, values)| {
+        tensors.iter().map(|tensor| {
+            let values = &values[tensor.range.clone()];
+            (tensor.name.clone(), Floats { values, shape: tensor.shape.clone() })
+        })
+    });
+    write(path, tensors, None)
+}

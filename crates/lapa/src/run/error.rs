@@ -1,0 +1,95 @@
+//! Why a run cannot begin, go on, or be written down.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::ConfigError;
+use crate::observe::ObserveError;
+use crate::plot::PlotError;
+use crate::round::FederationError;
+
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The folder for a new run is taken.
+    #[error(
+        "{} exists already: choose another folder with --out, or go on with --resume {}",
+        .0.display(), .0.display()
+    )]
+    Exists(PathBuf),
+    /// A path that names no folder.
+    #[error("`{}` does not name a folder", .0.display())]
+    NoName(PathBuf),
+    /// Not the folder of a run.
+    #[error(
+        "{} is not the folder of a run: it needs config.resolved.toml and checkpoint.safetensors",
+        .0.display()
+    )]
+    NotARun(PathBuf),
+    /// Another process has the folder.
+    #[error("{} is in use by another process", .0.display())]
+    Busy(PathBuf),
+    /// The data set is not the one the run began with.
+    #[error(
+        "{}: the data set's files differ from those in manifest.json; \
+         a run can only be resumed on the data it began with",
+        path.display()
+    )]
+    OtherData {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The checkpoint does not fit the experiment.
+    #[error("{}: damaged checkpoint: {what}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A JSON file is damaged.
+    #[error("{}: {source}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A tensor file is damaged.
+    #[error("{}: {source}", path.display())]
+    Tensors {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: safetensors::SafeTensorError,
+    },
+    /// The resolved config does not parse.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A round failed.
+    #[error(transparent)]
+    Federation(#[from] FederationError),
+    /// The metrics could not be written.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// A plot could not be written.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}
+
+impl RunError {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+}

@@ -1,0 +1,190 @@
+//! The folder of a run: what is in it, how it appears, who may write to it.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::RunError;
+use crate::config::Experiment;
+use crate::data::{Dataset, FileHash};
+use crate::observe::atomic::write_atomically;
+
+/// An open run folder. No other process can open it for writing while this lives.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// manifest.json: what ran where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this library.
+    pub version: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// The data set.
+    pub data: ManifestData,
+    /// The machine.
+    pub machine: Machine,
+    /// Worker threads of the process that began the run.
+    pub threads: usize,
+    /// Model parameters q.
+    pub parameters: usize,
+    /// What the devices send.
+    pub upload: String,
+    /// Start of the run, seconds since 1970 (UTC).
+    pub started_unix: u64,
+}
+
+/// The data set in a [`Manifest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ManifestData {
+    /// As in the config.
+    pub name: String,
+    /// Where it was found.
+    pub source: String,
+    /// Files and their SHA-256.
+    pub files: Vec<FileHash>,
+}
+
+/// The machine in a [`Manifest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Operating system.
+    pub os: String,
+    /// Processor architecture.
+    pub arch: String,
+    /// Cores available.
+    pub cores: usize,
+}
+
+impl Machine {
+    fn this() -> Self {
+        Self {
+            os: std::env::consts::OS.into(),
+            arch: std::env::consts::ARCH.into(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+impl Manifest {
+    pub(super) fn new(federation: &crate::round::Federation) -> Self {
+        let Dataset { name, source, hashes, .. } = federation.data();
+        let (q, statistics) =
+            (federation.network().parameter_count(), federation.network().statistics_count());
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            seed: federation.experiment().run.seed,
+            data: ManifestData {
+                name: name.clone().into(),
+                source: source.clone(),
+                files: hashes.clone(),
+            },
+            machine: Machine::this(),
+            threads: federation.threads(),
+            parameters: q,
+            upload: match statistics {
+                0 => format!("{q} gradient values per device and round, not noised"),
+                _ => format!(
+                    "{q} gradient values and {statistics} batch-norm statistics \
+                     per device and round, not noised"
+                ),
+            },
+            started_unix: std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+        }
+    }
+}
+
+impl RunFolder {
+    /// Fills a new folder beside `path` by `fill`, then renames it: whoever sees `path` sees a
+    /// run that can be resumed.
+    pub(super) fn create(
+        path: &Path,
+        fill: impl FnOnce(&Path) -> Result<(), RunError>,
+    ) -> Result<Self, RunError> {
+        if path.exists() {
+            return Err(RunError::Exists(path.into()));
+        }
+        let name = path.file_name().ok_or_else(|| RunError::NoName(path.into()))?;
+        let parent = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
+        let prefix = format!(".{}.", name.to_string_lossy());
+        let partial = tempfile::Builder::new()
+            .prefix(&prefix)
+            .suffix(".partial")
+            .tempdir_in(parent)
+            .map_err(RunError::io("create a folder in", parent))?;
+        let lock = lock(partial.path(), path)?;
+        fill(partial.path())?;
+        // Renaming a folder onto an empty one would succeed, onto a file or a full one fail.
+        fs::rename(partial.path(), path).map_err(|source| match path.exists() {
+            true => RunError::Exists(path.into()),
+            false => RunError::Io { action: "create", path: path.into(), source },
+        })?;
+        // Renamed away: there is nothing left to clean up.
+        let _ = partial.keep();
+        Ok(Self { path: path.into(), _lock: lock })
+    }
+
+    /// Opens the folder of an earlier run.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        if !path.join(CONFIG).is_file() || !path.join(super::checkpoint::FILE).is_file() {
+            return Err(RunError::NotARun(path.into()));
+        }
+        Ok(Self { path: path.into(), _lock: lock(path, path)? })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The experiment as resolved when the run began.
+    pub fn experiment(&self) -> Result<Experiment, RunError> {
+        let path = self.path.join(CONFIG);
+        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        Ok(Experiment::from_toml(&text, &path.display().to_string(), &[])?)
+    }
+
+    /// What the run wrote about itself when it began.
+    pub fn manifest(&self) -> Result<Manifest, RunError> {
+        let path = self.path.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        serde_json::from_str(&text).map_err(|source| RunError::Json { path, source })
+    }
+}
+
+/// Name of the resolved config in a run folder.
+pub(super) const CONFIG: &str = "config.resolved.toml";
+/// Name of the manifest in a run folder.
+pub(super) const MANIFEST: &str = "manifest.json";
+
+fn lock(folder: &Path, named: &Path) -> Result<File, RunError> {
+    let path = folder.join(".lock");
+    let file = File::create(&path).map_err(RunError::io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RunError::Busy(named.into())),
+        Err(TryLockError::Error(source)) => {
+            Err(RunError::Io { action: "lock", path, source })
+        }
+    }
+}
+
+/// Writes pretty JSON, atomically.
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
+    use std::io::Write;
+    let mut text = serde_json::to_string_pretty(value)
+        .map_err(|source| RunError::Json { path: path.into(), source })?;
+    text.push('\n');
+    write_atomically(path, |file| file.write_all(text.as_bytes()))
+        .map_err(RunError::io("write", path))
+}
