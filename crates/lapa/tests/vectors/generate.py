@@ -41,11 +41,14 @@ def spread(shape, start, scale, shift=0.0):
 
 
 def images(count):
-    """28x28 images, zero at the border and in about a quarter of the middle; labels in turn."""
+    """28x28 images, zero at the border and in about a quarter of the middle; labels in turn.
+
+    Pixels are bytes, scaled to [0, 1] by a 32-bit product with 1/255."""
     u = unit(IMAGE_SEED, count * 784).reshape(count, 1, 28, 28)
+    scaled = (torch.floor(256 * u).float() * torch.tensor(1 / 255, dtype=torch.float32)).double()
     middle = torch.zeros(28, 28, dtype=torch.bool)
     middle[5:23, 5:23] = True
-    return torch.where(middle & (u >= 0.25), u, 0.0), (3 * torch.arange(count) + 1) % 10
+    return torch.where(middle & (u >= 0.25), scaled, 0.0), (3 * torch.arange(count) + 1) % 10
 
 
 def number(x):

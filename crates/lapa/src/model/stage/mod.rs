@@ -8,6 +8,8 @@ mod conv_pool_relu;
 mod group_norm;
 mod linear;
 mod max_pool;
+#[cfg(test)]
+mod tests;
 
 pub(super) use activation::{Relu, Tanh};
 pub(super) use batch_norm::BatchNorm;

@@ -1,0 +1,160 @@
+//! Every layer against PyTorch: `tests/vectors/layers.json`.
+
+use serde::Deserialize;
+use std::collections::HashMap;
+
+use super::*;
+use crate::model::layer::Shape;
+use crate::model::loss::cross_entropy_gradient;
+
+#[derive(Deserialize)]
+struct Tensor {
+    shape: Vec<usize>,
+    data: Vec<f32>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    input: Tensor,
+    output: Tensor,
+    upstream: Tensor,
+    d_input: Tensor,
+    params: HashMap<String, Tensor>,
+    d_params: HashMap<String, Tensor>,
+    kernel: Option<usize>,
+    groups: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct LossCase {
+    name: String,
+    input: Tensor,
+    labels: Vec<usize>,
+    loss: f32,
+    d_input: Tensor,
+}
+
+fn vectors() -> serde_json::Value {
+    serde_json::from_str(include_str!("../../../tests/vectors/layers.json")).unwrap()
+}
+
+fn flat(tensors: &HashMap<String, Tensor>) -> Vec<f32> {
+    ["weight", "bias"].iter().filter_map(|k| tensors.get(*k)).flat_map(|t| t.data.clone()).collect()
+}
+
+fn assert_close(what: &str, ours: &[f32], theirs: &[f32]) {
+    let scale = theirs.iter().fold(1e-3f32, |m, v| m.max(v.abs()));
+    for (i, (a, b)) in ours.iter().zip(theirs).enumerate() {
+        assert!((a - b).abs() <= 2e-5 * scale, "{what}[{i}]: {a}, PyTorch has {b}");
+    }
+}
+
+/// Forward, input gradient and parameter gradient of one case; parameter gradients per sample too.
+fn check(layer: &str, make: impl Fn(&Case, Shape) -> Box<dyn Stage>) {
+    let cases: Vec<Case> = serde_json::from_value(vectors()[layer].clone()).unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        let name = format!("{layer}/{}", case.name);
+        let [n, rest @ ..] = &case.input.shape[..] else { panic!("{name}: no shape") };
+        let shape = match *rest {
+            [channels, rows, cols] => Shape::new(channels, rows, cols),
+            _ => Shape::new(rest.iter().product(), 1, 1),
+        };
+        let stage = make(&case, shape);
+        let parameters = flat(&case.params);
+        assert_eq!(parameters.len(), stage.parameter_count(), "{name}");
+        let mut saved = Saved::default();
+        let mut y = vec![f32::NAN; case.output.data.len()];
+        stage.forward(&parameters, *n, &case.input.data, &mut y, &mut saved);
+        assert_close(&format!("{name}: output"), &y, &case.output.data);
+
+        let pass = Pass { n: *n, x: &case.input.data, y: &y, dy: &case.upstream.data };
+        let mut gradient = vec![f32::NAN; parameters.len()];
+        stage.gradient(pass, &mut saved, &mut gradient);
+        assert_close(&format!("{name}: d_params"), &gradient, &flat(&case.d_params));
+        let mut dx = vec![f32::NAN; case.input.data.len()];
+        stage.backward(&parameters, pass, &mut dx, &mut saved);
+        assert_close(&format!("{name}: d_input"), &dx, &case.d_input.data);
+
+        // Summing unclipped samples one by one must give the batch gradient (no batch norm).
+        if layer != "batch_norm" && !parameters.is_empty() {
+            stage.begin_clipped(*n, &mut saved);
+            for i in 0..*n {
+                let norm = stage.sample_norm_squared(pass, i, &mut saved);
+                assert!(norm > 0.0);
+                stage.add_sample(pass, i, 1.0, &mut saved);
+            }
+            gradient.fill(f32::NAN);
+            stage.finish_clipped(pass, &mut saved, &mut gradient);
+            assert_close(&format!("{name}: sum of samples"), &gradient, &flat(&case.d_params));
+        }
+    }
+}
+
+#[test]
+fn conv() {
+    check("conv", |case, input| {
+        let output =
+            Shape::new(case.output.shape[1], case.output.shape[2], case.output.shape[3]);
+        Box::new(Conv { input, output, kernel: case.kernel.unwrap() })
+    });
+}
+
+#[test]
+fn max_pool() {
+    check("max_pool", |_, input| Box::new(MaxPool { input }));
+}
+
+#[test]
+fn relu() {
+    check("relu", |_, shape| Box::new(Relu { len: shape.len() }));
+}
+
+#[test]
+fn tanh() {
+    check("tanh", |_, shape| Box::new(Tanh { len: shape.len() }));
+}
+
+#[test]
+fn batch_norm() {
+    check("batch_norm", |_, shape| Box::new(BatchNorm { shape }));
+}
+
+#[test]
+fn group_norm() {
+    check("group_norm", |case, shape| {
+        Box::new(GroupNorm { shape, groups: case.groups.unwrap() })
+    });
+}
+
+#[test]
+fn linear() {
+    check("linear", |case, shape| {
+        Box::new(Linear { inputs: shape.len(), outputs: case.output.shape[1] })
+    });
+}
+
+#[test]
+fn cross_entropy() {
+    let cases: Vec<LossCase> = serde_json::from_value(vectors()["cross_entropy"].clone()).unwrap();
+    for case in cases {
+        let [n, classes] = case.input.shape[..] else { panic!("{}: shape", case.name) };
+        let mut delta = vec![0.0; n * classes];
+        let rows = case.input.data.chunks_exact(classes).zip(delta.chunks_exact_mut(classes));
+        let sum: f32 = rows
+            .zip(&case.labels)
+            .map(|((x, d), &label)| cross_entropy_gradient(x, label, 1.0 / n as f32, d))
+            .sum();
+        assert_close(&case.name, &[sum / n as f32], &[case.loss]);
+        assert_close(&case.name, &delta, &case.d_input.data);
+    }
+}
+
+#[test]
+fn a_not_a_number_passes_through_relu_and_reaches_the_loss() {
+    let mut y = [0.0; 2];
+    let mut saved = Saved::default();
+    Relu { len: 2 }.forward(&[], 1, &[f32::NAN, -1.0], &mut y, &mut saved);
+    assert!(y[0].is_nan() && y[1] == 0.0);
+}

@@ -1,0 +1,330 @@
+//! Whole models: against PyTorch, finite differences, the im2col twin, and sample by sample.
+
+use std::sync::Arc;
+
+use lapa::aggregate::{GlobalDelta, GlobalModel};
+use lapa::config::Norm;
+use lapa::data::Split;
+use lapa::model::{Batch, Kernels, Layer, Network, Shape, Worker, cnn, logistic, mlp};
+use lapa::seed::{Purpose, stream};
+use proptest::prelude::*;
+use rand::RngExt;
+use serde_json::Value;
+
+fn vector(name: &str) -> Value {
+    let path = format!("{}/tests/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn floats(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+}
+
+/// The hash of tests/vectors/README.md.
+fn unit(n: u32) -> f64 {
+    let mut h = n.wrapping_mul(2_654_435_761);
+    h ^= h >> 15;
+    h = h.wrapping_mul(2_246_822_519);
+    h ^= h >> 13;
+    f64::from(h >> 12) / f64::from(1 << 20)
+}
+
+/// Images and labels of a vector file.
+fn problem(vector: &Value) -> Split {
+    let (n, seed) = (vector["batch"].as_u64().unwrap(), vector["image_seed"].as_u64().unwrap());
+    let mut images = Vec::new();
+    for i in 0..n as u32 * 784 {
+        let (row, col) = (i % 784 / 28, i % 28);
+        let u = unit(seed as u32 + i);
+        let inside = (5..23).contains(&row) && (5..23).contains(&col) && u >= 0.25;
+        images.push(if inside { (256.0 * u) as u8 } else { 0 });
+    }
+    let row_14 = floats(&vector["image_row_14"]);
+    for (byte, value) in images[14 * 28..][..28].iter().zip(row_14) {
+        assert!((f64::from(*byte) / 255.0 - value).abs() < 1e-7, "the image formula differs");
+    }
+    let labels = vector["labels"].as_array().unwrap();
+    let labels = labels.iter().map(|v| v.as_u64().unwrap() as u8).collect();
+    Split { images, labels, rows: 28, cols: 28 }
+}
+
+fn parameters(vector: &Value) -> Vec<f32> {
+    let mut parameters = Vec::new();
+    for tensor in vector["tensors"].as_array().unwrap() {
+        let count: f64 = floats(&tensor["shape"]).iter().product();
+        assert_eq!(tensor["first"].as_u64().unwrap() as usize, parameters.len());
+        let (scale, shift) = (tensor["scale"].as_f64().unwrap(), tensor["shift"].as_f64().unwrap());
+        for _ in 0..count as usize {
+            let value = shift + scale * (unit(parameters.len() as u32) - 0.5);
+            parameters.push(value as f32);
+        }
+    }
+    parameters
+}
+
+fn norm(values: &[f32]) -> f64 {
+    values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt()
+}
+
+fn assert_gradient(name: &str, ours: &[f32], vector: &Value) {
+    let expected = &vector["gradient"];
+    let size = expected["norm"].as_f64().unwrap();
+    assert!((norm(ours) - size).abs() < 1e-5 * size, "{name}: norm {} ≠ {size}", norm(ours));
+    let stride = expected["stride"].as_u64().unwrap() as usize;
+    for (k, theirs) in floats(&expected["data"]).into_iter().enumerate() {
+        let ours = f64::from(ours[k * stride]);
+        assert!(
+            (ours - theirs).abs() < 2e-5 * (size / 20.0 + theirs.abs()),
+            "{name}: entry {} is {ours}, PyTorch has {theirs}",
+            k * stride
+        );
+    }
+}
+
+fn models() -> [(&'static str, Vec<Layer>); 5] {
+    [
+        ("cnn_batch", cnn(Norm::Batch, 10)),
+        ("cnn_group", cnn(Norm::Group, 10)),
+        ("cnn_none", cnn(Norm::None, 10)),
+        ("mlp", mlp(10)),
+        ("logistic", logistic(10)),
+    ]
+}
+
+fn all(split: &Split) -> Vec<u32> {
+    (0..split.len() as u32).collect()
+}
+
+fn worker(layers: &[Layer], kernels: Kernels) -> (Arc<Network>, Worker) {
+    let network = Network::with_kernels(Shape::new(1, 28, 28), layers, kernels).unwrap();
+    let network = Arc::new(network);
+    (network.clone(), Worker::new(network))
+}
+
+#[test]
+fn whole_models_match_pytorch() {
+    for (name, layers) in models() {
+        let vector = vector(name);
+        let (data, parameters) = (problem(&vector), parameters(&vector));
+        for kernels in [Kernels::Fast, Kernels::Reference] {
+            let (network, mut worker) = worker(&layers, kernels);
+            assert_eq!(network.parameter_count() as u64, vector["parameters"].as_u64().unwrap());
+            let mut gradient = vec![f32::NAN; network.parameter_count()];
+            let batch = Batch { data: &data, samples: &all(&data) };
+            let loss = f64::from(worker.gradient(&parameters, batch, &mut gradient));
+            let expected = vector["loss"].as_f64().unwrap();
+            assert!((loss - expected).abs() < 1e-5 * expected, "{name}: loss {loss} ≠ {expected}");
+            assert_gradient(&format!("{name} {kernels:?}"), &gradient, &vector);
+        }
+    }
+}
+
+#[test]
+fn the_paper_s_cnn_has_21880_parameters() {
+    for (norm, count) in [(Norm::Batch, 21_880), (Norm::Group, 21_880), (Norm::None, 21_840)] {
+        assert_eq!(worker(&cnn(norm, 10), Kernels::Fast).0.parameter_count(), count);
+    }
+}
+
+#[test]
+fn per_sample_clipping_matches_pytorch() {
+    let vector = vector("cnn_per_sample");
+    let (data, parameters) = (problem(&vector), parameters(&vector));
+    let clip_norm = vector["clip_norm"].as_f64().unwrap();
+    let norms = floats(&vector["sample_norms"]);
+    for kernels in [Kernels::Fast, Kernels::Reference] {
+        let (network, mut worker) = worker(&cnn(Norm::Group, 10), kernels);
+        let mut gradient = vec![f32::NAN; network.parameter_count()];
+        let batch = Batch { data: &data, samples: &all(&data) };
+        let report = worker.clipped_gradient(&parameters, batch, clip_norm as f32, &mut gradient);
+        assert_eq!(report.clipped, norms.iter().filter(|&&norm| norm > clip_norm).count());
+        assert_gradient(&format!("per sample {kernels:?}"), &gradient, &vector);
+    }
+}
+
+#[test]
+fn server_momentum_matches_pytorch() {
+    let vector = vector("momentum");
+    let start: Vec<f32> = floats(&vector["start"]).iter().map(|&v| v as f32).collect();
+    let mut model = GlobalModel {
+        velocity: vec![0.0; start.len()],
+        parameters: start,
+        statistics: Vec::new(),
+    };
+    let (rate, momentum) =
+        (vector["learning_rate"].as_f64().unwrap(), vector["momentum"].as_f64().unwrap());
+    for step in vector["steps"].as_array().unwrap() {
+        let gradient = floats(&step["gradient"]).iter().map(|&v| v as f32).collect();
+        model.apply(&GlobalDelta { gradient, statistics: Vec::new() }, rate, momentum);
+        for (ours, theirs) in [(&model.parameters, "weights"), (&model.velocity, "velocity")] {
+            for (a, b) in ours.iter().zip(floats(&step[theirs])) {
+                assert!((f64::from(*a) - b).abs() < 1e-6 * (1.0 + b.abs()), "{theirs}: {a} ≠ {b}");
+            }
+        }
+    }
+}
+
+/// Random images with exact zeros, as real ones have.
+fn random_split(n: usize, rows: usize, cols: usize, classes: u8, seed: u64) -> Split {
+    let mut rng = stream(seed, Purpose::SyntheticData, 0, 0);
+    let pixel = |rng: &mut lapa::seed::Stream| match rng.random::<f32>() < 0.5 {
+        true => 0,
+        false => rng.random::<u8>(),
+    };
+    let images = (0..n * rows * cols).map(|_| pixel(&mut rng)).collect();
+    let labels = (0..n).map(|_| rng.random_range(0..classes)).collect();
+    Split { images, labels, rows, cols }
+}
+
+#[test]
+fn gradients_match_finite_differences() {
+    // Smooth layers only around the point: tanh instead of relu, so that steps cross no kink
+    // except pooling's, which the seed avoids.
+    let layers = [
+        Layer::Conv { channels: 3, kernel: 3 },
+        Layer::MaxPool,
+        Layer::Tanh,
+        Layer::GroupNorm { groups: 3 },
+        Layer::Linear { outputs: 6 },
+        Layer::Tanh,
+        Layer::Linear { outputs: 4 },
+    ];
+    let data = random_split(5, 10, 9, 4, 3);
+    let network = Arc::new(Network::new(Shape::new(1, 10, 9), &layers).unwrap());
+    let mut worker = Worker::new(network.clone());
+    let mut parameters = network.initial_parameters(&mut stream(5, Purpose::ModelInit, 0, 0));
+    let samples = all(&data);
+    let batch = Batch { data: &data, samples: &samples };
+    let mut gradient = vec![0.0; parameters.len()];
+    worker.gradient(&parameters, batch, &mut gradient);
+    let mut loss_at = |parameters: &[f32]| worker.evaluate(parameters, &[], batch).loss_sum / 5.0;
+    for j in (0..parameters.len()).step_by(3) {
+        let original = parameters[j];
+        let h = 2e-3;
+        parameters[j] = original + h;
+        let above = loss_at(&parameters);
+        parameters[j] = original - h;
+        let below = loss_at(&parameters);
+        parameters[j] = original;
+        let slope = (above - below) / (2.0 * f64::from(h));
+        let ours = f64::from(gradient[j]);
+        assert!((slope - ours).abs() < 2e-3 * (0.1 + slope.abs()), "{j}: {ours}, slope {slope}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if long() { 500 } else { 60 }))]
+
+    /// The fused kernels against im2col over random shapes: two convolutions, so that the input
+    /// gradient is exercised with several channels.
+    #[test]
+    fn fast_kernels_match_the_im2col_twin(
+        rows in 12usize..30,
+        cols in 12usize..30,
+        channels in (1usize..13, 1usize..13),
+        kernels in (prop::bool::ANY, prop::bool::ANY),
+        n in 1usize..6,
+        seed in 0u64..1_000_000,
+    ) {
+        let size = |five| if five { 5 } else { 3 };
+        let mut layers = vec![
+            Layer::Conv { channels: channels.0, kernel: size(kernels.0) },
+            Layer::MaxPool,
+            Layer::Relu,
+        ];
+        let inner = ((rows - size(kernels.0) + 1) / 2).min((cols - size(kernels.0) + 1) / 2);
+        if inner > size(kernels.1) {
+            layers.extend([
+                Layer::Conv { channels: channels.1, kernel: size(kernels.1) },
+                Layer::MaxPool,
+                Layer::Relu,
+            ]);
+        }
+        layers.extend([Layer::GroupNorm { groups: 1 }, Layer::Linear { outputs: 7 }]);
+        let shape = Shape::new(1, rows, cols);
+        let data = random_split(n, rows, cols, 7, seed);
+        let samples = all(&data);
+        let batch = Batch { data: &data, samples: &samples };
+        let run = |kernels| {
+            let network = Arc::new(Network::with_kernels(shape, &layers, kernels).unwrap());
+            let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
+            let mut worker = Worker::new(network);
+            let (mut plain, mut clipped) = (vec![f32::NAN; p.len()], vec![f32::NAN; p.len()]);
+            let loss = worker.gradient(&p, batch, &mut plain);
+            let report = worker.clipped_gradient(&p, batch, 0.5, &mut clipped);
+            (loss, plain, clipped, report.clipped)
+        };
+        let (fast, twin) = (run(Kernels::Fast), run(Kernels::Reference));
+        prop_assert!((fast.0 - twin.0).abs() < 1e-4, "loss {} ≠ {}", fast.0, twin.0);
+        prop_assert_eq!(fast.3, twin.3);
+        for (name, a, b) in [("batch", fast.1, twin.1), ("clipped", fast.2, twin.2)] {
+            let difference: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+            prop_assert!(norm(&difference) < 1e-4 * (norm(&b) + 1e-3), "{name} differs");
+        }
+    }
+
+    /// Clipping many samples at once against a loop over batches of one.
+    #[test]
+    fn per_sample_path_matches_a_loop_of_single_samples(
+        n in 1usize..12,
+        clip_norm in 0.05f32..4.0,
+        seed in 0u64..1_000_000,
+    ) {
+        let (network, mut worker) = worker(&cnn(Norm::Group, 10), Kernels::Fast);
+        let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
+        let data = random_split(n, 28, 28, 10, seed);
+        let samples = all(&data);
+        let mut clipped = vec![0.0; p.len()];
+        let batch = Batch { data: &data, samples: &samples };
+        let report = worker.clipped_gradient(&p, batch, clip_norm, &mut clipped);
+        let mut sum = vec![0f64; p.len()];
+        let mut gradient = vec![0.0; p.len()];
+        let mut count = 0;
+        for sample in samples.chunks(1) {
+            worker.gradient(&p, Batch { data: &data, samples: sample }, &mut gradient);
+            let factor = (f64::from(clip_norm) / norm(&gradient)).min(1.0);
+            count += usize::from(factor < 1.0);
+            for (sum, &g) in sum.iter_mut().zip(&gradient) {
+                *sum += factor * f64::from(g) / n as f64;
+            }
+        }
+        prop_assert_eq!(report.clipped, count);
+        prop_assert!(norm(&clipped) <= f64::from(clip_norm));
+        let difference: Vec<f32> =
+            clipped.iter().zip(&sum).map(|(&a, &b)| (f64::from(a) - b) as f32).collect();
+        // 10⁻⁵ of it is the margin that clipping leaves for rounding.
+        prop_assert!(norm(&difference) < 5e-5 * norm(&clipped) + 1e-7);
+    }
+}
+
+fn long() -> bool {
+    std::env::var_os("LAPA_TEST_LONG").is_some()
+}
+
+#[test]
+fn a_larger_batch_first_does_not_change_a_smaller_one_after() {
+    let (network, mut used) = worker(&cnn(Norm::Batch, 10), Kernels::Fast);
+    let p = network.initial_parameters(&mut stream(1, Purpose::ModelInit, 0, 0));
+    let data = random_split(40, 28, 28, 10, 9);
+    let (mut first, mut second) = (vec![0.0; p.len()], vec![0.0; p.len()]);
+    used.gradient(&p, Batch { data: &data, samples: &all(&data) }, &mut first);
+    used.gradient(&p, Batch { data: &data, samples: &[3, 1, 4] }, &mut first);
+    let (_, mut fresh) = worker(&cnn(Norm::Batch, 10), Kernels::Fast);
+    fresh.gradient(&p, Batch { data: &data, samples: &[3, 1, 4] }, &mut second);
+    assert_eq!(first, second);
+}
+
+#[test]
+fn layers_that_do_not_fit_are_refused() {
+    let refuse = |layers: &[Layer]| {
+        Network::new(Shape::new(1, 6, 6), layers).err().unwrap().to_string()
+    };
+    assert_eq!(
+        refuse(&[Layer::Conv { channels: 2, kernel: 7 }]),
+        "layer 0 (Conv { channels: 2, kernel: 7 }) does not fit its input 1×6×6: \
+         a kernel of 7 needs 1 ≤ 7 ≤ rows, columns"
+    );
+    assert!(refuse(&[Layer::Linear { outputs: 3 }, Layer::MaxPool]).contains("layer 1 (MaxPool)"));
+    assert!(refuse(&[Layer::GroupNorm { groups: 4 }]).contains("4 groups do not divide 1 channels"));
+    assert!(refuse(&[Layer::Linear { outputs: 0 }]).contains("no outputs"));
+}
