@@ -1,0 +1,56 @@
+//! What can go wrong with data.
+
+use std::path::PathBuf;
+
+/// Why a data set could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The environment names no folder for the cache.
+    #[error("no folder for the data cache: set LAPA_DATA, XDG_CACHE_HOME or HOME to a folder")]
+    NoCacheFolder,
+    /// A file or folder could not be read or written.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was attempted.
+        action: &'static str,
+        /// What the system answered.
+        source: std::io::Error,
+    },
+    /// A file is not the IDX file it should be.
+    #[error("{}: {problem}", path.display())]
+    Idx {
+        /// The file.
+        path: PathBuf,
+        /// The value found and what is expected.
+        problem: String,
+    },
+    /// No source could deliver the data set.
+    #[error(
+        "data set `{name}` could not be found anywhere; tried{}\n\
+         put its four IDX files into {} or use idx:PATH",
+        list(tried), folder.display()
+    )]
+    Unavailable {
+        /// The data set.
+        name: &'static str,
+        /// Its folder in the cache.
+        folder: PathBuf,
+        /// Every source, in the order tried.
+        tried: Vec<Tried>,
+    },
+}
+
+/// A source that did not deliver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The source, in words.
+    pub source: String,
+    /// Why it failed.
+    pub reason: String,
+}
+
+fn list(tried: &[Tried]) -> String {
+    tried.iter().map(|t| format!("\n  - {}: {}", t.source, t.reason)).collect()
+}

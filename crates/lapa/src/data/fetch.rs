@@ -1,0 +1,197 @@
+//! The cache of known data sets: verified at every load, filled from the first source that can.
+//!
+//! Files enter the cache complete or not at all (written aside, synced, renamed), and one process
+//! at a time fills a folder. A reader needs no lock: it verifies what it reads.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::idx::{self, Idx};
+use super::known::{Known, KnownFile};
+use super::{CacheState, DataError, Tried};
+
+#[cfg(test)]
+mod tests;
+
+/// What happens while a data set is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchEvent {
+    /// Another process is fetching the same data set; waiting for it.
+    Waiting {
+        /// The lock file it holds.
+        lock: PathBuf,
+    },
+    /// A source is asked.
+    Trying {
+        /// The source, in words.
+        source: String,
+    },
+    /// A file arrives; lengths are uncompressed.
+    Progress {
+        /// File name.
+        file: String,
+        /// Bytes so far.
+        bytes: u64,
+        /// Bytes of the complete file.
+        total: u64,
+    },
+    /// A source, or a file in the cache, is no good.
+    Rejected {
+        /// The source, in words.
+        source: String,
+        /// Why.
+        reason: String,
+    },
+    /// All files are in the cache.
+    Done {
+        /// The source that had them.
+        source: String,
+        /// The folder in the cache.
+        folder: PathBuf,
+    },
+}
+
+/// The files of a data set, in the order of [`idx::FILES`], and where they were found.
+#[derive(Debug)]
+pub struct Found {
+    /// The parsed files.
+    pub files: [Idx; 4],
+    /// In words.
+    pub source: String,
+}
+
+/// Reads a data set from its folder in the cache, after fetching what is missing or altered.
+pub fn ensure(
+    set: &Known,
+    folder: &Path,
+    on_event: &mut dyn FnMut(FetchEvent),
+) -> Result<Found, DataError> {
+    let cache = format!("cache {}", folder.display());
+    if let Some(files) = read_all(set, folder) {
+        return Ok(Found { files, source: cache });
+    }
+    fs::create_dir_all(folder).map_err(io(folder, "create"))?;
+    let _lock = lock(&folder.join(".lock"), on_event)?;
+
+    let mut wanted = Vec::new();
+    let mut reasons = Vec::new();
+    for file in &set.files {
+        match read_cached(file, folder) {
+            Ok(Some(_)) => continue,
+            Ok(None) => reasons.push(format!("no {}", file.name)),
+            Err(refused) => {
+                let reason = refused.to_string();
+                on_event(FetchEvent::Rejected { source: cache.clone(), reason: reason.clone() });
+                reasons.push(reason);
+            }
+        }
+        wanted.push(file);
+    }
+
+    let source = if wanted.is_empty() {
+        cache
+    } else {
+        let cache = Tried { source: cache, reason: reasons.join("; ") };
+        fetch(set, &wanted, folder, cache, on_event)?
+    };
+    match read_all(set, folder) {
+        Some(files) => Ok(Found { files, source }),
+        None => Err(DataError::Idx {
+            path: folder.into(),
+            problem: "files vanished or changed while they were read, expected all four".into(),
+        }),
+    }
+}
+
+/// Brings the wanted files into the cache from the first source that has them all.
+fn fetch(
+    set: &Known,
+    wanted: &[&KnownFile],
+    folder: &Path,
+    cache: Tried,
+    on_event: &mut dyn FnMut(FetchEvent),
+) -> Result<String, DataError> {
+    let mut tried = vec![cache];
+    for source in &set.sources {
+        let words = source.to_string();
+        on_event(FetchEvent::Trying { source: words.clone() });
+        match source.fetch(wanted, on_event) {
+            Ok(contents) => {
+                for (file, bytes) in wanted.iter().zip(contents) {
+                    store(&folder.join(file.name), &bytes)?;
+                }
+                on_event(FetchEvent::Done { source: words.clone(), folder: folder.into() });
+                return Ok(words);
+            }
+            Err(reason) => {
+                on_event(FetchEvent::Rejected { source: words.clone(), reason: reason.clone() });
+                tried.push(Tried { source: words, reason });
+            }
+        }
+    }
+    Err(DataError::Unavailable { name: set.name, folder: folder.into(), tried })
+}
+
+/// All four files, if every one is there and unaltered.
+fn read_all(set: &Known, folder: &Path) -> Option<[Idx; 4]> {
+    let read = |file| read_cached(file, folder).ok().flatten();
+    let files: Vec<Idx> = set.files.iter().map_while(read).collect();
+    files.try_into().ok()
+}
+
+/// A file of the cache: `None` if it is not there, an error if it is not what it should be.
+fn read_cached(file: &KnownFile, folder: &Path) -> Result<Option<Idx>, DataError> {
+    let path = folder.join(file.name);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let idx = idx::read_file(&path, file.dimensions)?;
+    if idx.sha256 != file.sha256 {
+        let problem = format!("SHA-256 is {}, expected {}", idx.sha256, file.sha256);
+        return Err(DataError::Idx { path, problem });
+    }
+    Ok(Some(idx))
+}
+
+/// What the cache holds of a data set. Altered wins over missing: it is the worse news.
+pub fn state(set: &Known, folder: &Path) -> CacheState {
+    let mut state = CacheState::Verified;
+    for file in &set.files {
+        match read_cached(file, folder) {
+            Ok(Some(_)) => {}
+            Ok(None) => state = CacheState::Missing,
+            Err(refused) => return CacheState::Altered(refused.to_string()),
+        }
+    }
+    state
+}
+
+/// Replaces a file in one step. Only the holder of the lock gets here, so the name is free.
+fn store(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
+    let aside = path.with_extension("tmp");
+    let write = || {
+        let mut file = File::create(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&aside, path)
+    };
+    write().map_err(io(path, "write"))
+}
+
+/// Held until the file is dropped, also when the process dies.
+fn lock(path: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<File, DataError> {
+    let file = File::create(path).map_err(io(path, "create"))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => on_event(FetchEvent::Waiting { lock: path.into() }),
+        Err(TryLockError::Error(e)) => return Err(io(path, "lock")(e)),
+    }
+    file.lock().map_err(io(path, "lock"))?;
+    Ok(file)
+}
+
+fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> DataError {
+    let path = path.into();
+    move |source| DataError::Io { path, action, source }
+}

@@ -1,0 +1,92 @@
+use std::fs;
+
+use super::*;
+
+fn environment(set: &[(&str, &str)]) -> Result<PathBuf, DataError> {
+    cache_dir_from(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
+}
+
+#[test]
+fn the_cache_follows_the_environment() {
+    let folder = |set: &[(&str, &str)]| environment(set).unwrap();
+    let home = ("HOME", "/h");
+    assert_eq!(folder(&[("LAPA_DATA", "/d"), ("XDG_CACHE_HOME", "/x"), home]), Path::new("/d"));
+    assert_eq!(folder(&[("XDG_CACHE_HOME", "/x"), home]), Path::new("/x/lapa/data"));
+    for ignored in ["", "relative"] {
+        let found = folder(&[("LAPA_DATA", ""), ("XDG_CACHE_HOME", ignored), home]);
+        assert_eq!(found, Path::new("/h/.cache/lapa/data"));
+    }
+    assert!(environment(&[]).unwrap_err().to_string().contains("LAPA_DATA"));
+}
+
+fn images(count: u8, rows: u8, cols: u8) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, rows, 0, 0, 0, cols];
+    bytes.extend((0..count as usize * rows as usize * cols as usize).map(|i| i as u8));
+    bytes
+}
+
+fn labels(values: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 8, 1, 0, 0, 0, values.len() as u8];
+    bytes.extend_from_slice(values);
+    bytes
+}
+
+/// Writes the four files, loads the folder, and gives what is said with the folder as `DIR`.
+fn try_load(files: [Vec<u8>; 4]) -> Result<Dataset, String> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in idx::FILES.iter().zip(files) {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let error = |e: DataError| e.to_string().replace(folder.path().to_str().unwrap(), "DIR");
+    load(folder.path()).map_err(error)
+}
+
+#[test]
+fn a_folder_is_a_data_set() {
+    let files = [images(3, 2, 2), labels(&[0, 4, 1]), images(1, 2, 2), labels(&[2])];
+    let data = try_load(files.clone()).unwrap();
+    assert_eq!((data.train.len(), data.test.len(), data.classes), (3, 1, 5));
+    assert_eq!(data.train.image(2), [8, 9, 10, 11]);
+    assert_eq!(data.test.labels, [2]);
+    // Computed with the `sha256sum` program.
+    let sha256 = "e0aed30d312d23b28f387fa3b26896ffceba086246203d073bff2a404975449b";
+    assert_eq!(data.hashes[1], FileHash { file: idx::FILES[1].into(), sha256: sha256.into() });
+
+    // Compressed, the same data set with the same hashes.
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in idx::FILES.iter().zip(&files) {
+        let file = fs::File::create(folder.path().join(format!("{name}.gz"))).unwrap();
+        let mut encoder = flate2::write::GzEncoder::new(file, Default::default());
+        std::io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap();
+    }
+    let same = load(folder.path()).unwrap();
+    assert_eq!((same.train, same.test, same.hashes), (data.train, data.test, data.hashes));
+}
+
+#[test]
+fn files_that_do_not_fit_together_are_named() {
+    let error = |files| try_load(files).unwrap_err();
+    assert_eq!(
+        error([images(2, 2, 2), labels(&[0, 1]), images(1, 2, 2), labels(&[0, 1])]),
+        "DIR/t10k-labels-idx1-ubyte: 2 labels, expected 1, one per image of \
+         DIR/t10k-images-idx3-ubyte"
+    );
+    assert_eq!(
+        error([images(2, 2, 2), labels(&[0, 1]), images(1, 2, 3), labels(&[0])]),
+        "DIR/t10k-images-idx3-ubyte: images of 2×3, expected 2×2 as in training"
+    );
+    assert_eq!(
+        error([images(2, 2, 2), labels(&[0, 0]), images(1, 2, 2), labels(&[0])]),
+        "DIR/train-labels-idx1-ubyte: every label is 0, expected at least 2 classes"
+    );
+}
+
+#[test]
+fn missing_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = load(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("has no train-images-idx3-ubyte, expected that file"), "{error}");
+    let error = load(&folder.path().join("absent")).unwrap_err().to_string();
+    assert!(error.ends_with("absent: is not a folder, expected a folder of IDX files"), "{error}");
+}

