@@ -1,0 +1,143 @@
+//! The configuration file as written: every key may be absent.
+//!
+//! These types are also the reference of the file. Their doc comments and ranges become the JSON
+//! Schema, and from it come the check of single values, the error texts and the template.
+
+use super::experiment::{Clip, ModelName, Norm, ObserveDevices, Profile, Scheme, Update};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// An experiment of lapa: private federated learning over wireless links.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "lapa experiment")]
+pub(super) struct RawExperiment {
+    /// Which defaults other keys take. Keys that are given win over it.
+    pub profile: Option<Profile>,
+    /// How long the run is, with which seed, on how many threads.
+    pub run: RawRun,
+    /// The data set.
+    pub data: RawData,
+    /// Who holds which training samples.
+    pub partition: RawPartition,
+    /// What is trained.
+    pub model: RawModel,
+    /// What a device computes in a round, and how the server steps.
+    pub learn: RawLearn,
+    /// What the metrics record.
+    pub observe: RawObserve,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRun {
+    /// Communication rounds.
+    #[schemars(range(min = 1))]
+    pub rounds: Option<u32>,
+    /// Seed of every random choice; the same seed gives the same run.
+    pub seed: Option<u64>,
+    /// Worker threads; 0 means one per core. Results do not depend on it.
+    #[schemars(range(max = 1024))]
+    pub threads: Option<u32>,
+    /// Share of the devices that take part in a round.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub participation: Option<f64>,
+    /// Evaluate on the test set every so many rounds, and always after the last.
+    #[schemars(range(min = 1))]
+    pub evaluate_every: Option<u32>,
+    /// Write a checkpoint every so many rounds.
+    #[schemars(range(min = 1))]
+    pub checkpoint_every: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawData {
+    /// The data set. synthetic is drawn by code, idx:PATH is a folder of IDX files.
+    #[schemars(extend(
+        "pattern" = "^(mnist|fashion-mnist|synthetic|idx:.+)$",
+        "examples" = ["mnist", "fashion-mnist", "synthetic", "idx:PATH"]
+    ))]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPartition {
+    /// How the training set is split over the devices.
+    pub scheme: Option<Scheme>,
+    /// Number of devices. Scheme mix: the sum of iid and non_iid.
+    #[schemars(range(min = 1))]
+    pub devices: Option<u32>,
+    /// Scheme mix: devices that hold all labels equally.
+    pub iid: Option<u32>,
+    /// Scheme mix: devices that hold only a few labels.
+    pub non_iid: Option<u32>,
+    /// Scheme mix: how many labels a non-IID device holds.
+    pub labels: Option<RawRange>,
+    /// Scheme mix: samples of an IID device. Scheme iid: samples of a device; the whole training
+    /// set when absent.
+    pub iid_samples: Option<RawRange>,
+    /// Scheme mix: samples of a non-IID device.
+    pub non_iid_samples: Option<RawRange>,
+    /// Scheme dirichlet: concentration of the label shares; the smaller, the more uneven.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub concentration: Option<f64>,
+    /// Scheme shards: label-sorted shards dealt to each device.
+    #[schemars(range(min = 1))]
+    pub shards: Option<u32>,
+}
+
+/// A number, or the smallest and the largest of a range.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum RawRange {
+    One(#[schemars(range(min = 1))] u32),
+    Between(#[schemars(inner(range(min = 1)))] [u32; 2]),
+}
+
+impl From<RawRange> for [u32; 2] {
+    fn from(range: RawRange) -> Self {
+        match range {
+            RawRange::One(number) => [number, number],
+            RawRange::Between(pair) => pair,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawModel {
+    /// The architecture.
+    pub name: Option<ModelName>,
+    /// The normalisation layer. The default follows profile; mlp and logistic have none.
+    pub norm: Option<Norm>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLearn {
+    /// What a device uploads.
+    pub update: Option<Update>,
+    /// Batch size as a share of the device's samples.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub batch_fraction: Option<f64>,
+    /// Learning rate. The default follows data.name.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub learning_rate: Option<f64>,
+    /// Server momentum. The default follows update.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
+    pub momentum: Option<f64>,
+    /// What is clipped to clip_norm. The default follows profile.
+    pub clip: Option<Clip>,
+    /// Clipping norm; not with clip = "none". The default follows profile.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub clip_norm: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawObserve {
+    /// How devices appear in the metrics.
+    pub devices: Option<ObserveDevices>,
+}

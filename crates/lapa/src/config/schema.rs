@@ -1,0 +1,102 @@
+//! The JSON Schema of the configuration file, and what it says in words.
+
+use super::raw::RawExperiment;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{Schema, json_schema};
+use serde_json::{Map, Value};
+
+/// The JSON Schema of the configuration file, for editors and for documentation.
+pub fn json_schema() -> Value {
+    SchemaSettings::draft07()
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(RecursiveTransform(tidy))
+        .into_generator()
+        .into_root_schema_for::<RawExperiment>()
+        .to_value()
+}
+
+/// TOML has no null, and integer limits are better written as limits than as a format.
+fn tidy(schema: &mut Schema) {
+    let null = json_schema!({ "type": "null" }).to_value();
+    let map = schema.ensure_object();
+    if let Some(Value::Array(types)) = map.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            map.insert("type".into(), only);
+        }
+    }
+    let choices = map.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
+    if let Some([Value::Object(choice), other]) = choices
+        && *other == null
+    {
+        let choice = choice.clone();
+        map.remove("anyOf");
+        for (key, value) in choice {
+            map.entry(key).or_insert(value);
+        }
+    }
+    let largest = match map.remove("format").as_ref().and_then(Value::as_str) {
+        Some("uint32") => Some(u64::from(u32::MAX)),
+        Some("uint64") => Some(u64::MAX),
+        _ => None,
+    };
+    if let Some(largest) = largest {
+        map.entry("maximum").or_insert(largest.into());
+    }
+}
+
+/// The keys of a section and their schemas, in the order of the file.
+pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties")?.as_object()
+}
+
+/// The alternatives of a value that may have several forms.
+pub(super) fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
+    schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()
+}
+
+/// The words that a key with a fixed set of values allows.
+pub(super) fn words(schema: &Value) -> Option<Vec<&str>> {
+    alternatives(schema)?.iter().map(|word| word.get("const")?.as_str()).collect()
+}
+
+/// What a key allows, in words.
+pub(super) fn allowed(schema: &Value) -> String {
+    if let Some(words) = words(schema) {
+        let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        return format!("one of {}", quoted.join(", "));
+    }
+    if let Some(forms) = alternatives(schema) {
+        return forms.iter().map(allowed).collect::<Vec<_>>().join(", or ");
+    }
+    match schema["type"].as_str() {
+        Some("integer") => format!("a whole number{}", limits(schema)),
+        Some("number") => format!("a finite number{}", limits(schema)),
+        Some("array") => "a pair [min, max] of such numbers".into(),
+        Some("object") => "a section".into(),
+        _ => {
+            let examples: Vec<_> = schema["examples"].as_array().into_iter().flatten().collect();
+            let examples: Vec<_> = examples.iter().map(ToString::to_string).collect();
+            format!("a string such as {}", examples.join(", "))
+        }
+    }
+}
+
+fn limits(schema: &Value) -> String {
+    if let (Some(min), Some(max)) = (schema.get("minimum"), schema.get("maximum")) {
+        return format!(" from {min} to {max}");
+    }
+    let names = [
+        ("minimum", "at least"),
+        ("exclusiveMinimum", "above"),
+        ("maximum", "at most"),
+        ("exclusiveMaximum", "below"),
+    ];
+    let found: Vec<_> = names
+        .iter()
+        .filter_map(|(key, words)| Some(format!("{words} {}", schema.get(key)?)))
+        .collect();
+    if found.is_empty() { String::new() } else { format!(" {}", found.join(" and ")) }
+}

@@ -1,0 +1,78 @@
+//! The commented configuration that `lapa init` writes, made from the schema and the defaults.
+
+use super::defaults;
+use super::experiment::Experiment;
+use super::schema::{allowed, alternatives, json_schema, properties, words};
+use serde_json::{Map, Value};
+use std::fmt::Write;
+
+/// Keys whose default follows other keys. The template shows them commented out, so that a change
+/// of those others takes effect.
+const FOLLOWERS: [&str; 13] = [
+    "partition.devices",
+    "partition.iid",
+    "partition.non_iid",
+    "partition.labels",
+    "partition.iid_samples",
+    "partition.non_iid_samples",
+    "partition.concentration",
+    "partition.shards",
+    "model.norm",
+    "learn.learning_rate",
+    "learn.momentum",
+    "learn.clip",
+    "learn.clip_norm",
+];
+
+/// A configuration file with every key, its meaning, its default and what it allows.
+pub fn template() -> String {
+    let schema = json_schema();
+    let mut values = serde_json::to_value(Experiment::default()).unwrap_or_default();
+    values["partition"]["concentration"] = defaults::CONCENTRATION.into();
+    values["partition"]["shards"] = defaults::SHARDS.into();
+
+    let mut text = String::from(
+        "# An experiment of lapa. Every key may be left out: the values below are the defaults.\n\
+         # Keys that are commented out follow other keys unless they are given.\n",
+    );
+    for (name, inner) in properties(&schema).into_iter().flatten() {
+        match properties(inner) {
+            None => write_key(&mut text, name, name, inner, &values[name]),
+            Some(keys) => write_section(&mut text, name, inner, keys, &values[name]),
+        }
+    }
+    text
+}
+
+fn write_section(
+    text: &mut String,
+    name: &str,
+    schema: &Value,
+    keys: &Map<String, Value>,
+    values: &Value,
+) {
+    let about = schema["description"].as_str().unwrap_or_default();
+    let _ = write!(text, "\n# {about}\n[{name}]\n");
+    for (key, rule) in keys {
+        write_key(text, &format!("{name}.{key}"), key, rule, &values[key]);
+    }
+}
+
+fn write_key(text: &mut String, path: &str, key: &str, rule: &Value, value: &Value) {
+    let about = rule["description"].as_str().unwrap_or_default();
+    text.push('\n');
+    for line in about.lines() {
+        let _ = writeln!(text, "# {line}");
+    }
+    if words(rule).is_some() {
+        for choice in alternatives(rule).into_iter().flatten() {
+            let about = choice["description"].as_str().unwrap_or_default();
+            let _ = writeln!(text, "#   {}: {about}", choice["const"]);
+        }
+    } else {
+        let _ = writeln!(text, "# Allowed: {}.", allowed(rule));
+    }
+    let mark = if FOLLOWERS.contains(&path) { "# " } else { "" };
+    // Strings, numbers and lists of numbers read the same in JSON and in TOML.
+    let _ = writeln!(text, "{mark}{key} = {}", value.to_string().replace(',', ", "));
+}

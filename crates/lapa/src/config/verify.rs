@@ -1,0 +1,139 @@
+//! Checks each key and value of a document by itself, against the JSON Schema.
+
+use super::document::Document;
+use super::error::ConfigError;
+use super::schema::{allowed, alternatives, properties, words};
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Finds the first unknown key, wrong type or value out of range.
+pub(super) fn verify(document: &Document, schema: &Value) -> Result<(), ConfigError> {
+    let mut errors = Vec::new();
+    visit(document, schema, document.tree(), schema, None, &mut errors);
+    let first = errors.into_iter().min_by_key(|error| error.span().map(|span| span.start));
+    first.map_or(Ok(()), Err)
+}
+
+fn visit(
+    document: &Document,
+    root: &Value,
+    table: &DeTable,
+    schema: &Value,
+    section: Option<&str>,
+    errors: &mut Vec<ConfigError>,
+) {
+    let known = properties(schema);
+    for (key, value) in table {
+        let path = match section {
+            Some(section) => format!("{section}.{}", key.get_ref()),
+            None => key.get_ref().to_string(),
+        };
+        match (known.and_then(|known| known.get(key.get_ref().as_ref())), value.get_ref()) {
+            (None, _) => errors.push(unknown(document, root, schema, &path, key)),
+            (Some(inner), DeValue::Table(table)) if properties(inner).is_some() => {
+                visit(document, root, table, inner, Some(&path), errors);
+            }
+            (Some(rule), found) if !allows(rule, found) => {
+                errors.push(refused(document, rule, &path, value));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a value has the type and the range that the schema asks for.
+fn allows(schema: &Value, value: &DeValue) -> bool {
+    if let Some(words) = words(schema) {
+        return value.as_str().is_some_and(|text| words.contains(&text));
+    }
+    if let Some(forms) = alternatives(schema) {
+        return forms.iter().any(|form| allows(form, value));
+    }
+    match (schema["type"].as_str(), value) {
+        (Some("integer"), DeValue::Integer(integer)) => {
+            let limit = |key| match &schema[key] {
+                Value::Number(limit) => limit.as_i128(),
+                _ => None,
+            };
+            i128::from_str_radix(integer.as_str(), integer.radix()).is_ok_and(|number| {
+                limit("minimum").is_none_or(|min| number >= min)
+                    && limit("maximum").is_none_or(|max| number <= max)
+            })
+        }
+        (Some("number"), DeValue::Integer(_) | DeValue::Float(_)) => {
+            let number = match value {
+                DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+                DeValue::Integer(integer) => {
+                    i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|i| i as f64)
+                }
+                _ => None,
+            };
+            let limit = |key: &str| schema[key].as_f64();
+            number.is_some_and(|number| {
+                number.is_finite()
+                    && limit("minimum").is_none_or(|min| number >= min)
+                    && limit("exclusiveMinimum").is_none_or(|min| number > min)
+                    && limit("maximum").is_none_or(|max| number <= max)
+                    && limit("exclusiveMaximum").is_none_or(|max| number < max)
+            })
+        }
+        (Some("array"), DeValue::Array(items)) => {
+            let limit = |key: &str| schema[key].as_u64();
+            let length = items.len() as u64;
+            limit("minItems").is_none_or(|min| length >= min)
+                && limit("maxItems").is_none_or(|max| length <= max)
+                && items.iter().all(|item| allows(&schema["items"], item.get_ref()))
+        }
+        (Some("string"), DeValue::String(_)) => true,
+        _ => false,
+    }
+}
+
+fn refused(document: &Document, rule: &Value, path: &str, value: &Spanned<DeValue>) -> ConfigError {
+    let shown = match value.get_ref() {
+        DeValue::Table(_) => "a table",
+        _ => document.shown(path, value),
+    };
+    let message = format!("`{path}` is {shown}: expected {}", allowed(rule));
+    let text = value.get_ref().as_str();
+    let guess = text.and_then(|text| nearest(text, words(rule).unwrap_or_default()));
+    let help = guess.map(|word| format!("did you mean \"{word}\"?"));
+    document.error_at(path, value.span(), message, help)
+}
+
+fn unknown(
+    document: &Document,
+    root: &Value,
+    schema: &Value,
+    path: &str,
+    key: &Spanned<std::borrow::Cow<str>>,
+) -> ConfigError {
+    let name = key.get_ref().as_ref();
+    let siblings: Vec<&str> =
+        properties(schema).into_iter().flat_map(|p| p.keys()).map(|k| k.as_str()).collect();
+    let home = properties(root)
+        .into_iter()
+        .flatten()
+        .find(|(_, section)| properties(section).is_some_and(|keys| keys.contains_key(name)));
+    let help = match home {
+        Some((section, _)) => Some(format!("`{name}` belongs to [{section}]")),
+        None => nearest(name, siblings.iter().copied()).map(|k| format!("did you mean `{k}`?")),
+    };
+    let message = format!("unknown key `{path}`: expected one of {}", siblings.join(", "));
+    document.error_at(path, key.span(), message, help)
+}
+
+/// The candidate most like a word, if one is like enough to be a slip of the pen.
+pub(super) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(&word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= 0.6)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
