@@ -58,9 +58,9 @@ pub enum RunEvent<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Final test accuracy, in [0, 1].
-    pub accuracy: f64,
+    pub accuracy: Option<f64>,
     /// Final mean test loss.
-    pub loss: f64,
+    pub loss: Option<f64>,
     /// Rounds.
     pub rounds: u32,
     /// Time over all rounds, interruptions left out.
@@ -198,8 +198,8 @@ impl Run {
         crate::plot::plot_run(&records, &plots)?;
         let last = records.last();
         let summary = Summary {
-            accuracy: last.and_then(|record| record.accuracy).unwrap_or(0.0),
-            loss: last.and_then(|record| record.loss).unwrap_or(0.0),
+            accuracy: last.and_then(|record| record.accuracy),
+            loss: last.and_then(|record| record.loss),
             rounds: self.federation.round(),
             seconds: self.seconds,
             devices: self.federation.partition().devices.len() as u32,

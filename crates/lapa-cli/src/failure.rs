@@ -1,0 +1,110 @@
+//! Errors as a person sees them, and the exit code they lead to.
+
+use std::process::ExitCode;
+
+use lapa::config::ConfigError;
+use lapa::data::DataError;
+use lapa::observe::ObserveError;
+use lapa::partition::PartitionError;
+use lapa::plot::PlotError;
+use lapa::round::FederationError;
+use lapa::run::RunError;
+use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
+
+/// What a command returns: an exit code, or an error.
+pub type Outcome = Result<ExitCode, Failure>;
+
+/// Why a command failed.
+pub struct Failure {
+    /// 1: it failed; 2: it was asked for something that cannot be.
+    code: u8,
+    report: Report,
+}
+
+impl Failure {
+    /// Bad usage or configuration.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { code: 2, report: Report::new(MietteDiagnostic::new(message)) }
+    }
+
+    /// Anything else.
+    pub fn failed(error: impl std::error::Error) -> Self {
+        Self { code: 1, report: Report::new(MietteDiagnostic::new(chain(&error))) }
+    }
+
+    /// Prints the error and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        eprintln!("{:?}", self.report);
+        ExitCode::from(self.code)
+    }
+}
+
+/// The error and its causes, where a cause says more than the error that wraps it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let place = error.to_string();
+        let place = place.split(error.message()).next().unwrap_or_default();
+        let mut diagnostic = MietteDiagnostic::new(format!("{place}{}", error.message()));
+        diagnostic.help = error.help().map(str::to_owned);
+        let report = match (error.file_name(), error.source_text(), error.span()) {
+            (Some(name), Some(text), Some(span)) => {
+                diagnostic.labels = Some(vec![LabeledSpan::underline(span)]);
+                Report::new(diagnostic).with_source_code(NamedSource::new(name, text.to_owned()))
+            }
+            _ => Report::new(diagnostic),
+        };
+        Self { code: 2, report }
+    }
+}
+
+impl From<PartitionError> for Failure {
+    fn from(error: PartitionError) -> Self {
+        Self::usage(chain(&error))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Config(error) => error.into(),
+            RunError::Exists(_) | RunError::NoName(_) | RunError::NotARun(_) => {
+                Self::usage(error.to_string())
+            }
+            RunError::Federation(
+                FederationError::Partition(_) | FederationError::Model { .. },
+            ) => Self::usage(chain(&error)),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<PlotError> for Failure {
+    fn from(error: PlotError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ObserveError> for Failure {
+    fn from(error: ObserveError) -> Self {
+        Self::failed(error)
+    }
+}

@@ -1,0 +1,150 @@
+//! Progress on standard error: a bar on a terminal, plain lines otherwise, nothing if quiet.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lapa::data::FetchEvent;
+use lapa::observe::RoundRecord;
+
+/// How much is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// A live bar.
+    Bar,
+    /// A line now and then.
+    Lines,
+    /// Nothing.
+    Quiet,
+}
+
+impl Mode {
+    /// What fits standard error, unless quiet.
+    pub fn choose(quiet: bool) -> Self {
+        match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Self::Quiet,
+            (false, true) => Self::Bar,
+            (false, false) => Self::Lines,
+        }
+    }
+
+    /// Says something that is not progress but must be known.
+    pub fn notice(self, text: &str) {
+        if self != Self::Quiet {
+            eprintln!("{text}");
+        }
+    }
+}
+
+/// Shows how a data set is fetched. Says nothing while all is in the cache.
+pub struct FetchProgress {
+    mode: Mode,
+    bar: Option<ProgressBar>,
+}
+
+impl FetchProgress {
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, bar: None }
+    }
+
+    pub fn show(&mut self, event: FetchEvent) {
+        match event {
+            FetchEvent::Trying { source } => {
+                self.clear();
+                self.mode.notice(&format!("data: trying {source}"));
+            }
+            FetchEvent::Rejected { source, reason } => {
+                self.clear();
+                self.mode.notice(&format!("data: not from {source}: {reason}"));
+            }
+            FetchEvent::Waiting { lock } => {
+                let lock = lock.display();
+                self.mode.notice(&format!("data: waiting for another process ({lock})"));
+            }
+            FetchEvent::Progress { file, bytes, total } if self.mode == Mode::Bar => {
+                let bar = self.bar.get_or_insert_with(|| {
+                    // Unwrap safety: the template is a constant and well-formed.
+                    let style = "{msg} {bar:30} {bytes}/{total_bytes}";
+                    ProgressBar::new(total)
+                        .with_style(ProgressStyle::with_template(style).unwrap())
+                });
+                bar.set_message(file);
+                bar.set_length(total);
+                bar.set_position(bytes);
+            }
+            FetchEvent::Progress { .. } => {}
+            FetchEvent::Done { source, folder } => {
+                self.clear();
+                self.mode.notice(&format!("data: {source}, kept in {}", folder.display()));
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Shows how the rounds go.
+pub struct RoundProgress {
+    mode: Mode,
+    bar: Option<ProgressBar>,
+    rounds: u32,
+    accuracy: Option<f64>,
+    first: u32,
+    start: Instant,
+    last_line: Option<Instant>,
+}
+
+/// Plain lines come no faster than this, except the last.
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
+
+impl RoundProgress {
+    pub fn new(mode: Mode, rounds: u32) -> Self {
+        let start = Instant::now();
+        Self { mode, bar: None, rounds, accuracy: None, first: 0, start, last_line: None }
+    }
+
+    pub fn start(&mut self, done: u32) {
+        (self.first, self.start) = (done, Instant::now());
+        if self.mode == Mode::Bar {
+            // Unwrap safety: the template is a constant and well-formed.
+            let style = "round {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
+            let bar = ProgressBar::new(self.rounds.into())
+                .with_style(ProgressStyle::with_template(style).unwrap())
+                .with_position(done.into());
+            bar.reset_eta();
+            bar.enable_steady_tick(Duration::from_millis(200));
+            self.bar = Some(bar);
+        }
+    }
+
+    pub fn round(&mut self, record: &RoundRecord) {
+        self.accuracy = record.accuracy.or(self.accuracy);
+        let accuracy = match self.accuracy {
+            Some(accuracy) => format!("accuracy {:.2} %", 100.0 * accuracy),
+            None => "accuracy –".into(),
+        };
+        if let Some(bar) = &self.bar {
+            bar.set_message(accuracy);
+            bar.set_position(record.round.into());
+        } else if self.mode == Mode::Lines {
+            let due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL);
+            if due || record.round == self.rounds {
+                self.last_line = Some(Instant::now());
+                let done = f64::from(record.round - self.first);
+                let left = f64::from(self.rounds - record.round);
+                let eta = self.start.elapsed().as_secs_f64() / done * left;
+                eprintln!("round {}/{}  {accuracy}  ETA {eta:.0} s", record.round, self.rounds);
+            }
+        }
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
