@@ -239,9 +239,7 @@ impl Cells {
         let Some(mut column) = group.next_column()? else { return Ok(()) };
         let present = Some(&self.present[..]);
         match kind {
-            Kind::Integer => {
-                column.typed::<Int64Type>().write_batch(&self.integers, present, None)
-            }
+            Kind::Integer => column.typed::<Int64Type>().write_batch(&self.integers, present, None),
             Kind::Real => column.typed::<DoubleType>().write_batch(&self.reals, present, None),
             Kind::Bool => column.typed::<BoolType>().write_batch(&self.bools, present, None),
             Kind::Text => column.typed::<ByteArrayType>().write_batch(&self.texts, present, None),

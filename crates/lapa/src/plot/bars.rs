@@ -1,0 +1,130 @@
+//! Stacked bars.
+
+use std::path::{Path, PathBuf};
+
+use kuva::plot::BarPlot;
+use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::render::layout::Layout;
+use kuva::render::plots::Plot;
+
+use super::axis::Axis;
+use super::figure::tick_format;
+use super::{PlotError, save, style};
+
+/// Digits that the labels may have together; with longer ones only some bars are labelled.
+const LABEL_DIGITS: usize = 50;
+/// With more bars than this, they touch.
+const SPACED_BARS: usize = 60;
+
+/// A plot of bars, each made of the same named parts.
+#[derive(Clone, Debug)]
+pub struct StackedBars {
+    title: String,
+    x_label: String,
+    y_label: String,
+    legend: String,
+    parts: Vec<String>,
+    bars: Vec<(String, Vec<f64>)>,
+}
+
+impl StackedBars {
+    /// A plot without bars yet; the parts, from the bottom up, are named in a legend with a title.
+    pub fn new(
+        title: impl Into<String>,
+        x_label: impl Into<String>,
+        y_label: impl Into<String>,
+        legend: impl Into<String>,
+        parts: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            x_label: x_label.into(),
+            y_label: y_label.into(),
+            legend: legend.into(),
+            parts: parts.into_iter().collect(),
+            bars: Vec::new(),
+        }
+    }
+
+    /// Adds a bar with the heights of its parts.
+    pub fn bar(mut self, label: impl Into<String>, heights: Vec<f64>) -> Self {
+        self.bars.push((label.into(), heights));
+        self
+    }
+
+    /// Writes `stem.svg` and `stem.png`.
+    pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+        let totals = self.bars.iter().map(|(_, heights)| heights.iter().sum::<f64>());
+        if !totals.clone().any(|total| total > 0.0) {
+            return Err(PlotError::NoPoints { stem: stem.into() });
+        }
+        let crowded = self.bars.len() > SPACED_BARS;
+        let mut plot = BarPlot::new().with_stacked().with_gap(if crowded { 0.0 } else { 0.2 });
+        let width = self.bars.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+        let every = label_every(self.bars.len(), width);
+        for (i, (label, heights)) in self.bars.iter().enumerate() {
+            let shown = if i % every == 0 { style::plain(label) } else { String::new() };
+            let parts = heights.iter().zip(style::AREAS.into_iter().cycle());
+            // A part of height 0 would still be written into the SVG.
+            plot = plot.with_group(shown, parts.filter(|(h, _)| **h > 0.0).map(|(h, c)| (*h, c)));
+        }
+        let plots: Vec<Plot> = vec![plot.into()];
+        let axis = Axis::vertical(totals.chain([0.0]), (0.0, f64::INFINITY));
+        let layout = Layout::auto_from_plots(&plots);
+        let mut layout = style::apply(layout, &self.title, &self.x_label, &self.y_label)
+            .with_y_axis_min(axis.low)
+            .with_y_axis_max(axis.high)
+            .with_y_tick_step(axis.step)
+            .with_y_tick_format(tick_format(&axis))
+            .with_legend_entries(self.legend_entries())
+            .with_legend_title(style::plain(&self.legend))
+            .with_legend_position(LegendPosition::OutsideRightTop);
+        layout.y_range = (axis.low, axis.high);
+        if crowded {
+            // Every bar has a tick mark, labelled or not: so many would be a black line.
+            layout = layout.with_tick_length(0.0);
+        }
+        save(plots, layout, stem)
+    }
+
+    /// From the top down, as the parts are stacked.
+    fn legend_entries(&self) -> Vec<LegendEntry> {
+        let entry = |(part, color): (&String, &str)| LegendEntry {
+            label: style::plain(part),
+            color: color.into(),
+            shape: LegendShape::Rect,
+            dasharray: None,
+        };
+        let mut entries: Vec<_> =
+            self.parts.iter().zip(style::AREAS.into_iter().cycle()).map(entry).collect();
+        entries.reverse();
+        entries
+    }
+}
+
+/// Every how many bars one is labelled: 1, 2, 5, 10, 20, … `width` is the length of a label.
+fn label_every(bars: usize, width: usize) -> usize {
+    let mut every = 1;
+    while bars.div_ceil(every) * width > LABEL_DIGITS && every < bars {
+        // 1 → 2 → 5 → 10
+        every = if every.to_string().starts_with('2') { every / 2 * 5 } else { every * 2 };
+    }
+    every
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label_every;
+
+    #[test]
+    fn labels_are_thinned_by_round_numbers() {
+        for (bars, width, every) in
+            [(1, 1, 1), (10, 1, 1), (25, 2, 1), (26, 2, 2), (50, 2, 2), (51, 2, 5), (100, 2, 5)]
+        {
+            assert_eq!(label_every(bars, width), every, "{bars}");
+        }
+        assert_eq!(label_every(1000, 3), 100);
+        assert_eq!(label_every(10_000, 4), 1000);
+        assert_eq!(label_every(3, 99), 5);
+    }
+}
