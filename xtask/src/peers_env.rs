@@ -38,6 +38,8 @@ pub fn python() -> Result<PathBuf, String> {
     }
     eprintln!("installing {}; this may download gigabytes", wanted.join(", "));
     let mut install = Command::new(&python);
+    // Our own standard output carries the result, possibly as JSON.
+    install.stdout(std::io::stderr());
     install.args(["-m", "pip", "install", "--disable-pip-version-check", "-r"]).arg(&requirements);
     if !process::run(&mut install)?.success() || !installed(&python, &wanted) {
         return Err(format!(
