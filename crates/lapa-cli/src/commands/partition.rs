@@ -1,0 +1,94 @@
+//! `lapa partition`: who holds which samples, as a table and a plot.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use lapa::partition::{Row, partition};
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, table};
+use crate::progress::Mode;
+
+/// Show how many samples of which label each device holds.
+///
+/// Prints a table and draws partition.svg and partition.png. Without CONFIG it shows the
+/// quickstart's partition.
+#[derive(Args)]
+pub struct Arguments {
+    /// The configuration file (TOML).
+    config: Option<PathBuf>,
+    /// Change a key, as `section.key=value`; may be given several times.
+    #[arg(short = 'c', value_name = "KEY=VALUE")]
+    change: Vec<String>,
+    /// Seed of the partition; short for -c run.seed=N.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The folder for the plots.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// How the table is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Devices shown in the text table before the rest is only counted.
+const MOST_ROWS: usize = 60;
+
+pub fn execute(arguments: Arguments) -> Outcome {
+    let mut changes = arguments.change.clone();
+    changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
+    let mut experiment = super::experiment(arguments.config.as_deref(), &changes)?;
+    let may_replace = arguments.config.is_none() && !super::names_data(&arguments.change);
+    let data = super::load_or_replace(&mut experiment, may_replace, Mode::choose(false))?;
+    let seed = experiment.run.seed;
+    let rows = partition(&experiment.partition, &data.train.labels, data.classes, seed)?.rows();
+    let plots = draw(&rows, &arguments.out)?;
+    match arguments.format {
+        Format::Json => output::json(&json!({ "devices": rows, "plots": plots }))?,
+        Format::Text => output::text_out(&text(&rows, &plots))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::usage(format!("--out {}: cannot create the folder: {error}", folder.display()))
+    })?;
+    let counts: Vec<Vec<u32>> = rows.iter().map(|row| row.label_counts.clone()).collect();
+    Ok(lapa::plot::plot_partition(&counts, &folder.join("partition"))?)
+}
+
+/// Samples, and the share of each label in percent.
+fn text(rows: &[Row], plots: &[PathBuf; 2]) -> String {
+    let labels = rows.first().map_or(0, |row| row.label_counts.len());
+    let mut header: Vec<String> =
+        [">device", "kind", ">samples"].iter().map(|name| (*name).to_owned()).collect();
+    header.extend((0..labels).map(|label| format!(">{label}")));
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let shown: Vec<Vec<String>> = rows
+        .iter()
+        .take(MOST_ROWS)
+        .map(|row| {
+            let mut cells = vec![row.device.to_string(), row.kind.into(), row.samples.to_string()];
+            cells.extend(row.label_counts.iter().map(|&count| match count {
+                0 => "·".into(),
+                _ => format!("{:.0}%", 100.0 * f64::from(count) / f64::from(row.samples)),
+            }));
+            cells
+        })
+        .collect();
+    let mut text = table(&header, &shown);
+    if rows.len() > MOST_ROWS {
+        text.push_str(&format!("… and {} more devices\n", rows.len() - MOST_ROWS));
+    }
+    let total: u64 = rows.iter().map(|row| u64::from(row.samples)).sum();
+    let plots = plots.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    text.push_str(&format!(
+        "{total} samples on {} devices; drawn in {}\n",
+        rows.len(),
+        plots.join(" and ")
+    ));
+    text
+}
