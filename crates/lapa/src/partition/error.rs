@@ -1,0 +1,152 @@
+//! Why a partition is not possible.
+
+use thiserror::Error;
+
+/// Why the training set cannot be split as asked. The texts name the keys to change.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PartitionError {
+    /// There is nobody to give samples to.
+    #[error("`partition.devices` is 0: at least 1 is needed")]
+    NoDevices,
+
+    /// Some device would stay empty.
+    #[error(
+        "`partition.devices` = {devices} is more than the {samples} training samples: \
+         every device needs at least one"
+    )]
+    MoreDevicesThanSamples {
+        /// Devices asked for.
+        devices: u32,
+        /// Samples in the training set.
+        samples: usize,
+    },
+
+    /// Even the smallest sizes do not fit.
+    #[error(
+        "the {devices} devices need at least {needed} samples in all, but the training set has \
+         {samples}: lower the number of devices or the minimum of `partition.iid_samples` and \
+         `partition.non_iid_samples`"
+    )]
+    NotEnoughSamples {
+        /// Devices asked for.
+        devices: usize,
+        /// Sum of their smallest sizes.
+        needed: u64,
+        /// Samples in the training set.
+        samples: u64,
+    },
+
+    /// More labels per device than there are.
+    #[error("`partition.labels` asks for up to {labels} labels, but the data set has {classes}")]
+    MoreLabelsThanClasses {
+        /// Labels asked for.
+        labels: u32,
+        /// Labels of the data set.
+        classes: usize,
+    },
+
+    /// A device cannot hold more labels than samples.
+    #[error(
+        "`partition.labels` asks for at least {labels} labels, but `partition.non_iid_samples` \
+         allows devices of {samples} samples"
+    )]
+    MoreLabelsThanSamples {
+        /// Fewest labels of a device.
+        labels: u32,
+        /// Fewest samples of a device.
+        samples: u32,
+    },
+
+    /// The non-IID devices do not find enough samples among few labels.
+    #[error(
+        "found no way to give each of {devices} non-IID devices at least {min_samples} samples of \
+         at most {max_labels} labels: next to the {iid} IID devices, the {classes} labels have \
+         {fewest} to {most} samples left. Raise the maximum of `partition.labels`, or lower the \
+         minimum of `partition.non_iid_samples` or `partition.iid_samples`, or use fewer devices"
+    )]
+    LabelsDoNotFit {
+        /// Non-IID devices.
+        devices: u32,
+        /// IID devices.
+        iid: u32,
+        /// Fewest samples of a non-IID device.
+        min_samples: u32,
+        /// Most labels of a non-IID device.
+        max_labels: u32,
+        /// Labels of the data set.
+        classes: usize,
+        /// Samples that the IID devices, at their smallest, leave of the scarcest label.
+        fewest: u32,
+        /// The same for the most plentiful label.
+        most: u32,
+    },
+
+    /// Not the sum that a mix needs.
+    #[error(
+        "`partition.devices` = {devices} is not the sum of `partition.iid` = {iid} and \
+         `partition.non_iid` = {non_iid}"
+    )]
+    NotTheSum {
+        /// Devices asked for.
+        devices: u32,
+        /// IID devices.
+        iid: u32,
+        /// Non-IID devices.
+        non_iid: u32,
+    },
+
+    /// The Dirichlet draws always leave a device without samples.
+    #[error(
+        "with `partition.concentration` = {concentration}, each of {draws} draws left some of the \
+         {devices} devices without any of the {samples} samples: raise the concentration or use \
+         fewer devices"
+    )]
+    EmptyDevice {
+        /// Concentration of the Dirichlet distribution.
+        concentration: f64,
+        /// Devices asked for.
+        devices: u32,
+        /// Samples in the training set.
+        samples: u64,
+        /// Draws made.
+        draws: u32,
+    },
+
+    /// No Dirichlet distribution has this concentration.
+    #[error("`partition.concentration` is {0}: expected a finite number above 0")]
+    Concentration(f64),
+
+    /// The shards would be empty, or there would be none.
+    #[error(
+        "{devices} devices with `partition.shards` = {per_device} each: expected at least one \
+         shard per device, and no more shards in all than the {samples} training samples"
+    )]
+    Shards {
+        /// Devices asked for.
+        devices: u32,
+        /// Shards of each.
+        per_device: u32,
+        /// Samples in the training set.
+        samples: u64,
+    },
+
+    /// Not a range.
+    #[error("`partition.{key}` is [{min}, {max}]: expected [min, max] with 1 ≤ min ≤ max")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// Its first number.
+        min: u32,
+        /// Its second number.
+        max: u32,
+    },
+
+    /// The scheme needs a key that the specification lacks.
+    #[error("`partition.scheme` = \"{scheme}\" needs `partition.{key}`")]
+    MissingKey {
+        /// The scheme.
+        scheme: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+}
