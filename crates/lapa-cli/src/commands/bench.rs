@@ -75,7 +75,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let budget = Duration::from_secs_f64(arguments.seconds);
     if wanted(Part::Gradient) {
         mode.notice("measuring gradients …");
-        gradients(&data, budget, &mut figures);
+        gradients(&data, budget, &mut figures)?;
     }
     if wanted(Part::Round) {
         mode.notice("measuring rounds …");
@@ -116,4 +116,163 @@ fn worker(norm: Norm, data: &Dataset) -> Result<(Worker, Vec<f32>), Failure> {
     let network = Network::new(shape, &cnn(norm, data.classes)).map_err(Failure::failed)?;
     let parameters = network.initial_parameters(&mut stream(0, Purpose::ModelInit, 0, 0));
     Ok((Worker::new(Arc::new(network)), parameters))
+}
+
+/// Samples per second of the three gradients, and of a large matrix product for scale.
+fn gradients(
+    data: &Dataset,
+    budget: Duration,
+    figures: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let samples: Vec<u32> = (0..BATCH as u32).collect();
+    let batch = Batch { data: &data.train, samples: &samples };
+    let (mut batch_norm, p) = worker(Norm::Batch, data)?;
+    let (mut group_norm, q) = worker(Norm::Group, data)?;
+    let (mut per_sample, r) = worker(Norm::Group, data)?;
+    let mut gradient = [vec![0.0; p.len()], vec![0.0; q.len()], vec![0.0; r.len()]];
+    let [g, h, i] = &mut gradient;
+    const SIDE: usize = 512;
+    let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
+    let mut c = vec![0f32; SIDE * SIDE];
+    let [batch_norm, group_norm, per_sample, product] = medians(
+        budget,
+        [
+            &mut || {
+                black_box(batch_norm.gradient(&p, batch, g));
+            },
+            &mut || {
+                black_box(group_norm.gradient(&q, batch, h));
+            },
+            &mut || {
+                black_box(per_sample.clipped_gradient(&r, batch, 1.0, i));
+            },
+            &mut || lapa::model::matrix_product(SIDE, &a, &b, black_box(&mut c)),
+        ],
+    );
+    let per_second = |seconds: f64| BATCH as f64 / seconds;
+    let gflops = 2.0 * (SIDE as f64).powi(3) / product / 1e9;
+    for (name, value) in [
+        ("gradient_batch_norm_samples_per_s", per_second(batch_norm)),
+        ("gradient_group_norm_samples_per_s", per_second(group_norm)),
+        ("gradient_per_sample_samples_per_s", per_second(per_sample)),
+        ("per_sample_cost", per_sample / group_norm),
+        ("gemm_gflops", gflops),
+        ("gemm_share", per_second(batch_norm) * 2.0 * DENSE_MACS / (gflops * 1e9)),
+    ] {
+        figures.insert(name.into(), json!(value));
+    }
+    Ok(())
+}
+
+/// Rounds on one thread and on `threads`, beside the bare gradients of the same batches.
+fn rounds(
+    data: &Dataset,
+    threads: usize,
+    budget: Duration,
+    figures: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    // As many samples per device as the data allow, so that synthetic digits work too.
+    let most = (data.train.len() / 12).min(5000);
+    let sizes = format!("[{},{most}]", most * 3 / 5);
+    let federation = |threads: usize| -> Result<Federation, Failure> {
+        let flags = [
+            "profile=paper".into(),
+            "run.rounds=1000000".into(),
+            "run.evaluate_every=1000000".into(),
+            format!("run.threads={threads}"),
+            format!("partition.iid_samples={sizes}"),
+            format!("partition.non_iid_samples={sizes}"),
+        ];
+        let flags = flags.iter().map(|flag: &String| Override::parse(flag));
+        let flags = flags.collect::<Result<Vec<_>, _>>()?;
+        let experiment = Experiment::from_toml("", "bench", &flags)?;
+        Federation::new(experiment, data.clone()).map_err(Failure::failed)
+    };
+    let (mut one, mut many) = (federation(1)?, federation(threads)?);
+    let batches: Vec<Vec<u32>> = one
+        .partition()
+        .devices
+        .iter()
+        .map(|device| device.samples.iter().copied().step_by(10).collect())
+        .collect();
+    let (mut worker, p) = worker(Norm::Batch, data)?;
+    let mut gradient = vec![0.0; p.len()];
+    let failed = std::cell::RefCell::new(None);
+    let round = |federation: &mut Federation| {
+        if let Err(error) = federation.next_round() {
+            failed.replace(Some(error));
+        }
+    };
+    let [bare, one_thread, all_threads] = medians(
+        budget,
+        [
+            &mut || {
+                for samples in &batches {
+                    let batch = Batch { data: &data.train, samples };
+                    black_box(worker.gradient(&p, batch, &mut gradient));
+                }
+            },
+            &mut || round(&mut one),
+            &mut || round(&mut many),
+        ],
+    );
+    if let Some(error) = failed.take() {
+        return Err(Failure::failed(error));
+    }
+    let samples: usize = batches.iter().map(Vec::len).sum();
+    for (name, value) in [
+        ("round_seconds", all_threads),
+        ("round_threads", many.threads() as f64),
+        ("round_samples", samples as f64),
+        ("round_seconds_one_thread", one_thread),
+        ("round_speedup", one_thread / all_threads),
+        ("round_overhead_share", 1.0 - bare / one_thread),
+    ] {
+        figures.insert(name.into(), json!(value));
+    }
+    Ok(())
+}
+
+/// What a person waits for or pays: start-up, and the memory of a run.
+fn process(data: &DataName, figures: &mut Map<String, Value>) -> Result<(), Failure> {
+    let lapa = std::env::current_exe().map_err(Failure::failed)?;
+    let help = || Command::new(&lapa).arg("--help").output();
+    let [seconds] = medians(
+        Duration::ZERO,
+        [&mut || {
+            // Whether it works is for the tests to say; here only its time counts.
+            let _ = black_box(help());
+        }],
+    );
+    figures.insert("help_seconds".into(), json!(seconds));
+    let folder = std::env::temp_dir().join(format!("lapa-bench-{}", std::process::id()));
+    let run = short_run(&lapa, data, &folder);
+    // Only our own temporary folder; nothing depends on whether it goes.
+    let _ = std::fs::remove_dir_all(&folder);
+    figures.insert("run_peak_memory_mb".into(), run?["peak_memory_mb"].clone());
+    Ok(())
+}
+
+/// A few rounds of the quickstart in a process of their own: memory peaks in the first ones.
+fn short_run(lapa: &Path, data: &DataName, folder: &Path) -> Result<Value, Failure> {
+    let data = format!("data.name={}", String::from(data.clone()));
+    let output = Command::new(lapa)
+        .args(["run", "--quiet", "--format", "json", "-c", "run.rounds=5", "-c", &data, "--out"])
+        .arg(folder)
+        .output()
+        .map_err(Failure::failed)?;
+    serde_json::from_slice(&output.stdout).map_err(Failure::failed)
+}
+
+fn text(figures: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for (name, value) in figures {
+        let value = match value.as_f64() {
+            Some(number) if number.abs() >= 100.0 => format!("{number:.0}"),
+            Some(number) => format!("{number:.4}"),
+            None => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        };
+        text.push_str(&format!("{name:<36} {value}\n"));
+    }
+    text
 }

@@ -101,10 +101,7 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
     changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
     changes.extend(arguments.threads.map(|threads| format!("run.threads={threads}")));
     let mut experiment = super::experiment(arguments.config.as_deref(), &changes)?;
-    // Only the quickstart's own choice may be replaced; whoever names MNIST means it.
-    let names_data =
-        arguments.change.iter().any(|change| change.trim_start().starts_with("data.name"));
-    let may_replace = arguments.config.is_none() && !names_data;
+    let may_replace = arguments.config.is_none() && !super::names_data(&arguments.change);
     let data = super::load_or_replace(&mut experiment, may_replace, mode)?;
     if let Some(out) = &arguments.out {
         return Ok(Run::create(experiment, data, out)?);

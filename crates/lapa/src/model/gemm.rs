@@ -54,3 +54,9 @@ pub(super) fn multiply(a: Matrix<'_>, b: Matrix<'_>, beta: f32, c: &mut [f32]) {
         );
     }
 }
+
+/// c = a·b for square matrices of `side`: the product that fully connected layers use, for
+/// benchmarks.
+pub fn matrix_product(side: usize, a: &[f32], b: &[f32], c: &mut [f32]) {
+    multiply(Matrix::new(a, side, side), Matrix::new(b, side, side), 0.0, c);
+}

@@ -16,6 +16,7 @@ mod stage;
 mod worker;
 mod zoo;
 
+pub use gemm::matrix_product;
 pub use layer::{Layer, ModelError, Shape};
 pub use network::{Kernels, Network, Tensor};
 pub use worker::{Batch, Clipped, Evaluation, Worker};

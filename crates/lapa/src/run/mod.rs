@@ -32,7 +32,6 @@ const METRICS: &str = "metrics.jsonl";
 const SUMMARY: &str = "summary.json";
 
 /// What a run reports while it goes on.
-#[derive(Debug)]
 pub enum RunEvent<'a> {
     /// The folder is there and the first round is about to begin.
     Started {
