@@ -83,9 +83,9 @@ impl From<RunError> for Failure {
             RunError::Exists(_) | RunError::NoName(_) | RunError::NotARun(_) => {
                 Self::usage(error.to_string())
             }
-            RunError::Federation(
-                FederationError::Partition(_) | FederationError::Model { .. },
-            ) => Self::usage(chain(&error)),
+            RunError::Federation(FederationError::Partition(_) | FederationError::Model { .. }) => {
+                Self::usage(chain(&error))
+            }
             _ => Self::failed(error),
         }
     }

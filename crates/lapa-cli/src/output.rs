@@ -26,9 +26,7 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
 /// Prints text. A reader that went away (`lapa … | head`) is not an error.
 pub fn text_out(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(error))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
         _ => Ok(()),
     }
 }
@@ -39,9 +37,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let header: Vec<String> =
         header.iter().map(|name| name.trim_start_matches('>').to_owned()).collect();
     let all = || std::iter::once(&header).chain(rows);
-    let width = |column: usize| {
-        all().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    };
+    let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     let mut text = String::new();
     for (index, row) in all().enumerate() {

@@ -65,8 +65,7 @@ impl FetchProgress {
                 let bar = self.bar.get_or_insert_with(|| {
                     // Unwrap safety: the template is a constant and well-formed.
                     let style = "{msg} {bar:30} {bytes}/{total_bytes}";
-                    ProgressBar::new(total)
-                        .with_style(ProgressStyle::with_template(style).unwrap())
+                    ProgressBar::new(total).with_style(ProgressStyle::with_template(style).unwrap())
                 });
                 bar.set_message(file);
                 bar.set_length(total);

@@ -164,7 +164,14 @@ impl Federation {
                 let update = &mut lock(&slots[slot]);
                 let parameters = &self.model.parameters;
                 if learner
-                    .local_update(learn, parameters, &self.data.train, samples(slot), &mut rng, update)
+                    .local_update(
+                        learn,
+                        parameters,
+                        &self.data.train,
+                        samples(slot),
+                        &mut rng,
+                        update,
+                    )
                     .is_err()
                 {
                     lock(&failed).push(device);

@@ -146,11 +146,8 @@ fn per_sample_clipping_matches_pytorch() {
 fn server_momentum_matches_pytorch() {
     let vector = vector("momentum");
     let start: Vec<f32> = floats(&vector["start"]).iter().map(|&v| v as f32).collect();
-    let mut model = GlobalModel {
-        velocity: vec![0.0; start.len()],
-        parameters: start,
-        statistics: Vec::new(),
-    };
+    let mut model =
+        GlobalModel { velocity: vec![0.0; start.len()], parameters: start, statistics: Vec::new() };
     let (rate, momentum) =
         (vector["learning_rate"].as_f64().unwrap(), vector["momentum"].as_f64().unwrap());
     for step in vector["steps"].as_array().unwrap() {
@@ -339,15 +336,16 @@ fn a_larger_batch_first_does_not_change_a_smaller_one_after() {
 
 #[test]
 fn layers_that_do_not_fit_are_refused() {
-    let refuse = |layers: &[Layer]| {
-        Network::new(Shape::new(1, 6, 6), layers).err().unwrap().to_string()
-    };
+    let refuse =
+        |layers: &[Layer]| Network::new(Shape::new(1, 6, 6), layers).err().unwrap().to_string();
     assert_eq!(
         refuse(&[Layer::Conv { channels: 2, kernel: 7 }]),
         "layer 0 (Conv { channels: 2, kernel: 7 }) does not fit its input 1×6×6: \
          a kernel of 7 needs 1 ≤ 7 ≤ rows, columns"
     );
     assert!(refuse(&[Layer::Linear { outputs: 3 }, Layer::MaxPool]).contains("layer 1 (MaxPool)"));
-    assert!(refuse(&[Layer::GroupNorm { groups: 4 }]).contains("4 groups do not divide 1 channels"));
+    assert!(
+        refuse(&[Layer::GroupNorm { groups: 4 }]).contains("4 groups do not divide 1 channels")
+    );
     assert!(refuse(&[Layer::Linear { outputs: 0 }]).contains("no outputs"));
 }

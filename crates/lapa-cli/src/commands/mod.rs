@@ -99,5 +99,7 @@ fn load_or_replace(
 
 /// Whether a `-c` flag names the data set: then it is meant, and never replaced.
 fn names_data(changes: &[String]) -> bool {
-    changes.iter().any(|change| change.split('=').next().is_some_and(|key| key.trim() == "data.name"))
+    changes
+        .iter()
+        .any(|change| change.split('=').next().is_some_and(|key| key.trim() == "data.name"))
 }

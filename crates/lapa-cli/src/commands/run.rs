@@ -188,12 +188,12 @@ fn stopped(round: u32, folder: &Path, format: Format) -> Result<(), Failure> {
     let folder = folder.display().to_string();
     let command = format!("lapa run --resume {folder}");
     match format {
-        Format::Json => {
-            output::json(&json!({ "stopped": true, "round": round, "folder": folder, "resume": command }))
+        Format::Json => output::json(
+            &json!({ "stopped": true, "round": round, "folder": folder, "resume": command }),
+        ),
+        Format::Text => {
+            output::text_out(&format!("\nstopped after round {round}; go on with: {command}\n"))
         }
-        Format::Text => output::text_out(&format!(
-            "\nstopped after round {round}; go on with: {command}\n"
-        )),
     }
 }
 

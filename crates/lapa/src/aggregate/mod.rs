@@ -60,9 +60,7 @@ impl GlobalModel {
     /// λ = 0.01 needs more than a thousand rounds.
     pub fn apply(&mut self, delta: &GlobalDelta, learning_rate: f64, momentum: f64) {
         let (rate, momentum) = (learning_rate as f32, momentum as f32);
-        for ((w, v), g) in
-            self.parameters.iter_mut().zip(&mut self.velocity).zip(&delta.gradient)
-        {
+        for ((w, v), g) in self.parameters.iter_mut().zip(&mut self.velocity).zip(&delta.gradient) {
             *v = momentum * *v + g;
             *w -= rate * *v;
         }

@@ -72,7 +72,8 @@ impl Learner {
             return Err(NotFinite);
         }
         if let (Clip::Device, Some(clip_norm)) = (learn.clip, learn.clip_norm) {
-            update.clipped = f64::from(u8::from(clip(&mut update.gradient, update.norm, clip_norm)));
+            update.clipped =
+                f64::from(u8::from(clip(&mut update.gradient, update.norm, clip_norm)));
         }
         Ok(())
     }

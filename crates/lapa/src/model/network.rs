@@ -110,11 +110,7 @@ impl Network {
         let parameters = self.parameter_count - stage.parameter_count()..self.parameter_count;
         let first = self.statistics_count;
         self.statistics_count += stage.statistics_count();
-        self.stages.push(StageSlot {
-            stage,
-            parameters,
-            statistics: first..self.statistics_count,
-        });
+        self.stages.push(StageSlot { stage, parameters, statistics: first..self.statistics_count });
     }
 
     /// Adds the tensors of a layer. Weights and biases of conv and linear start uniform in
@@ -227,8 +223,6 @@ fn plain_stage(layer: Layer, input: Shape, output: Shape) -> Box<dyn Stage> {
         Layer::Tanh => Box::new(stage::Tanh { len: input.len() }),
         Layer::BatchNorm => Box::new(stage::BatchNorm { shape: input }),
         Layer::GroupNorm { groups } => Box::new(stage::GroupNorm { shape: input, groups }),
-        Layer::Linear { outputs } => {
-            Box::new(stage::Linear { inputs: input.len(), outputs })
-        }
+        Layer::Linear { outputs } => Box::new(stage::Linear { inputs: input.len(), outputs }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kernels::{PADDING, vectorised};
+use super::kernels::{PADDING, scale_pixels};
 use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
 use super::stage::{Pass, Saved};
@@ -107,12 +107,7 @@ impl Worker {
         for s in (1..stages.len()).rev() {
             let slot = &stages[s];
             let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
-            slot.stage.backward(
-                &parameters[slot.parameters.clone()],
-                pass,
-                dx,
-                &mut self.saved[s],
-            );
+            slot.stage.backward(&parameters[slot.parameters.clone()], pass, dx, &mut self.saved[s]);
         }
         for (slot, saved) in stages.iter().zip(&mut self.saved) {
             slot.stage.begin_clipped(n, saved);
@@ -202,12 +197,7 @@ impl Worker {
             }
         }
         for (image, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
-            let pixels = batch.data.image(sample as usize);
-            vectorised(|| {
-                for (value, &pixel) in image.iter_mut().zip(pixels) {
-                    *value = f32::from(pixel) * (1.0 / 255.0);
-                }
-            });
+            scale_pixels(batch.data.image(sample as usize), image);
         }
     }
 

@@ -26,11 +26,7 @@ pub fn cnn(norm: Norm, classes: usize) -> Vec<Layer> {
         Norm::Group => layers.push(Layer::GroupNorm { groups: GROUPS }),
         Norm::None => {}
     }
-    layers.extend([
-        Layer::Linear { outputs: 50 },
-        Layer::Relu,
-        Layer::Linear { outputs: classes },
-    ]);
+    layers.extend([Layer::Linear { outputs: 50 }, Layer::Relu, Layer::Linear { outputs: classes }]);
     layers
 }
 

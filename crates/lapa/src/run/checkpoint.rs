@@ -71,9 +71,8 @@ pub(super) fn save(folder: &Path, state: &State, model: &GlobalModel) -> Result<
     let json = serde_json::to_string(state)
         .map_err(|source| RunError::Json { path: path.clone(), source })?;
     let GlobalModel { parameters, velocity, statistics } = model;
-    let tensors =
-        [("parameters", parameters), ("velocity", velocity), ("statistics", statistics)]
-            .map(|(name, values)| (name.into(), Floats { values, shape: vec![values.len()] }));
+    let tensors = [("parameters", parameters), ("velocity", velocity), ("statistics", statistics)]
+        .map(|(name, values)| (name.into(), Floats { values, shape: vec![values.len()] }));
     write(&path, tensors, Some(HashMap::from([(STATE.into(), json)])))
 }
 
@@ -119,10 +118,8 @@ pub(super) fn save_model(
     network: &Network,
     model: &GlobalModel,
 ) -> Result<(), RunError> {
-    let parts = [
-        (network.tensors(), &model.parameters),
-        (network.statistics_tensors(), &model.statistics),
-    ];
+    let parts =
+        [(network.tensors(), &model.parameters), (network.statistics_tensors(), &model.statistics)];
     let tensors = parts.into_iter().flat_map(|(tensors, values)| {
         tensors.iter().map(|tensor| {
             let values = &values[tensor.range.clone()];

@@ -173,9 +173,7 @@ fn lock(folder: &Path, named: &Path) -> Result<File, RunError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(RunError::Busy(named.into())),
-        Err(TryLockError::Error(source)) => {
-            Err(RunError::Io { action: "lock", path, source })
-        }
+        Err(TryLockError::Error(source)) => Err(RunError::Io { action: "lock", path, source }),
     }
 }
 

@@ -214,9 +214,9 @@ impl Run {
 pub fn read_summary(folder: &Path) -> Result<Option<Summary>, RunError> {
     let path = folder.join(SUMMARY);
     match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text)
-            .map(Some)
-            .map_err(|source| RunError::Json { path, source }),
+        Ok(text) => {
+            serde_json::from_str(&text).map(Some).map_err(|source| RunError::Json { path, source })
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(RunError::Io { action: "read", path, source }),
     }

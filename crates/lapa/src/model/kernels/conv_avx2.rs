@@ -123,24 +123,35 @@ impl Geometry {
     }
 }
 
-/// Planar to channels-last.
+/// Transposes a `rows` × `cols` matrix: planar to channels-last (rows are the channels), and back
+/// (columns are). Blocks of 4×4 in registers, edges one by one.
 #[target_feature(enable = "avx2,fma")]
-pub(in crate::model) fn to_channels_last(shape: Shape, planar: &[f32], image: &mut [f32]) {
-    let channels = shape.channels;
-    for (c, plane) in planar.chunks_exact(shape.area()).take(channels).enumerate() {
-        for (pixel, &value) in image.chunks_exact_mut(channels).zip(plane) {
-            pixel[c] = value;
+pub(in crate::model) fn transpose(rows: usize, cols: usize, from: &[f32], to: &mut [f32]) {
+    assert!(from.len() >= rows * cols && to.len() >= rows * cols);
+    let (whole_rows, whole_cols) = (rows / 4 * 4, cols / 4 * 4);
+    for c in (0..whole_cols).step_by(4) {
+        for r in (0..whole_rows).step_by(4) {
+            // SAFETY: r + 3 < rows and c + 3 < cols, and both slices hold rows × cols values.
+            unsafe {
+                let from = from.as_ptr().add(r * cols + c);
+                let to = to.as_mut_ptr().add(c * rows + r);
+                let [mut a, mut b, mut c, mut d] =
+                    std::array::from_fn(|row| _mm_loadu_ps(from.add(row * cols)));
+                _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
+                for (col, values) in [a, b, c, d].into_iter().enumerate() {
+                    _mm_storeu_ps(to.add(col * rows), values);
+                }
+            }
+        }
+        for r in whole_rows..rows {
+            for c in c..c + 4 {
+                to[c * rows + r] = from[r * cols + c];
+            }
         }
     }
-}
-
-/// Channels-last to planar.
-#[target_feature(enable = "avx2,fma")]
-pub(in crate::model) fn to_planar(shape: Shape, image: &[f32], planar: &mut [f32]) {
-    let channels = shape.channels;
-    for (c, plane) in planar.chunks_exact_mut(shape.area()).take(channels).enumerate() {
-        for (pixel, value) in image.chunks_exact(channels).zip(plane) {
-            *value = pixel[c];
+    for c in whole_cols..cols {
+        for r in 0..rows {
+            to[c * rows + r] = from[r * cols + c];
         }
     }
 }
@@ -257,7 +268,8 @@ fn pool_relu(top: __m256, bottom: __m256, patch: i32, width: i32) -> (__m128, __
     let odd_wins = _mm256_cmp_ps::<_CMP_GT_OQ>(odd, even);
     let best = _mm256_blendv_ps(even, odd, odd_wins);
     let column = _mm256_and_si256(_mm256_castps_si256(odd_wins), _mm256_set1_epi32(1));
-    let position = _mm256_add_epi32(column, _mm256_setr_epi32(0, 0, width, width, 0, 0, width, width));
+    let position =
+        _mm256_add_epi32(column, _mm256_setr_epi32(0, 0, width, width, 0, 0, width, width));
     // Swap the halves of each half, and compare bottom with top.
     let other = _mm256_permute_ps::<0x4E>(best);
     let other_position = _mm256_shuffle_epi32::<0x4E>(position);
@@ -274,8 +286,26 @@ fn pool_relu(top: __m256, bottom: __m256, patch: i32, width: i32) -> (__m128, __
     (_mm_max_ps(_mm_setzero_ps(), best), _mm_packus_epi32(position, position))
 }
 
+/// For each mask of eight lanes, the set lanes in order, a byte each.
+static SET_LANES: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut found) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask] |= (lane as u64) << (8 * found);
+                found += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
 /// Lists the cells that carry gradient, channel by channel: their offset and value.
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,popcnt")]
 pub(in crate::model) fn compact_by_channel(
     g: &Geometry,
     y: &[f32],
@@ -283,24 +313,48 @@ pub(in crate::model) fn compact_by_channel(
     offsets: &[u16],
     active: &mut Active,
 ) {
-    let cells = g.pooled.area();
+    let (cells, all) = (g.pooled.area(), g.pooled.len());
+    assert!(y.len() >= all && dy.len() >= all && offsets.len() >= all);
     let Active { offsets: found, values, counts } = active;
     counts.resize(g.pooled.channels, 0);
-    found.resize(g.pooled.len(), 0);
-    values.resize(g.pooled.len(), 0.0);
+    // Whole vectors are stored, so a list may spill into the next one before that is written.
+    found.resize(all + 8, 0);
+    values.resize(all + 8, 0.0);
     let stride = g.input.channels as u32;
-    for channel in 0..g.pooled.channels {
-        let all = channel * cells..(channel + 1) * cells;
-        let (y, dy, offsets) = (&y[all.clone()], &dy[all.clone()], &offsets[all.clone()]);
-        let (found, values) = (&mut found[all.clone()], &mut values[all]);
-        let mut count = 0;
-        for cell in 0..cells {
-            // Written always, kept only if active: no branch to mispredict. `count` ≤ `cell`.
+    for (channel, counted) in counts.iter_mut().enumerate() {
+        let (first, end) = (channel * cells, (channel + 1) * cells);
+        let (mut cell, mut count) = (first, first);
+        while cell + 8 <= end {
+            // SAFETY: cell + 8 ≤ all for the loads, and count ≤ cell for the stores.
+            unsafe {
+                let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(
+                    _mm256_loadu_ps(y.as_ptr().add(cell)),
+                    _mm256_setzero_ps(),
+                );
+                let mask = _mm256_movemask_ps(positive) as usize;
+                let lanes = _mm_cvtsi64_si128(SET_LANES[mask] as i64);
+                let lanes = _mm256_cvtepu8_epi32(lanes);
+                let offset = _mm_loadu_si128(offsets.as_ptr().add(cell).cast());
+                let offset = _mm256_mullo_epi32(
+                    _mm256_cvtepu16_epi32(offset),
+                    _mm256_set1_epi32(stride as i32),
+                );
+                let offset = _mm256_permutevar8x32_epi32(offset, lanes);
+                let value = _mm256_loadu_ps(dy.as_ptr().add(cell));
+                let value = _mm256_permutevar8x32_ps(value, lanes);
+                _mm256_storeu_si256(found.as_mut_ptr().add(count).cast(), offset);
+                _mm256_storeu_ps(values.as_mut_ptr().add(count), value);
+                count += mask.count_ones() as usize;
+            }
+            cell += 8;
+        }
+        for cell in cell..end {
+            // Written always, kept only if active: no branch to mispredict.
             found[count] = u32::from(offsets[cell]) * stride;
             values[count] = dy[cell];
             count += usize::from(y[cell] > 0.0);
         }
-        counts[channel] = count as u32;
+        *counted = (count - first) as u32;
     }
 }
 
@@ -322,7 +376,7 @@ pub(in crate::model) fn add_gradient<const K: usize>(
         let all = channel * cells..channel * cells + active.counts[channel] as usize;
         let (offsets, values) = (&active.offsets[all.clone()], &active.values[all]);
         let sums = &mut weights[channel * K * stride..][..K * stride];
-        bias[channel] += values.iter().sum::<f32>();
+        bias[channel] += super::lanes_sum(values.len(), |j| values[j]);
         // SAFETY: an offset is a cell of the conv output, so the patch from it lies in the image;
         // whole vectors read at most 7 floats further, which the padding covers.
         unsafe {
@@ -330,21 +384,26 @@ pub(in crate::model) fn add_gradient<const K: usize>(
                 add_small_patches::<K>(image, row, offsets, values, sums);
                 continue;
             }
-            for ky in 0..K {
-                let image = &image[ky * row..];
-                let sums = &mut sums[ky * stride..][..stride];
-                for first in (0..vectors).step_by(8) {
-                    let image = &image[first * 8..];
-                    let sums = &mut sums[first * 8..];
-                    match vectors - first {
-                        1 => add_runs::<1>(image, offsets, values, sums),
-                        2 => add_runs::<2>(image, offsets, values, sums),
-                        3 => add_runs::<3>(image, offsets, values, sums),
-                        4 => add_runs::<4>(image, offsets, values, sums),
-                        5 => add_runs::<5>(image, offsets, values, sums),
-                        6 => add_runs::<6>(image, offsets, values, sums),
-                        7 => add_runs::<7>(image, offsets, values, sums),
-                        _ => add_runs::<8>(image, offsets, values, sums),
+            for ky in (0..K).step_by(2) {
+                for first in (0..vectors).step_by(7) {
+                    let image = &image[ky * row + 8 * first..];
+                    let sums = &mut sums[ky * stride + 8 * first..];
+                    let cells = (offsets, values);
+                    match (vectors - first, ky + 1 < K) {
+                        (1, true) => add_runs::<1, 2>(image, row, cells, sums, stride),
+                        (2, true) => add_runs::<2, 2>(image, row, cells, sums, stride),
+                        (3, true) => add_runs::<3, 2>(image, row, cells, sums, stride),
+                        (4, true) => add_runs::<4, 2>(image, row, cells, sums, stride),
+                        (5, true) => add_runs::<5, 2>(image, row, cells, sums, stride),
+                        (6, true) => add_runs::<6, 2>(image, row, cells, sums, stride),
+                        (_, true) => add_runs::<7, 2>(image, row, cells, sums, stride),
+                        (1, false) => add_runs::<1, 1>(image, row, cells, sums, stride),
+                        (2, false) => add_runs::<2, 1>(image, row, cells, sums, stride),
+                        (3, false) => add_runs::<3, 1>(image, row, cells, sums, stride),
+                        (4, false) => add_runs::<4, 1>(image, row, cells, sums, stride),
+                        (5, false) => add_runs::<5, 1>(image, row, cells, sums, stride),
+                        (6, false) => add_runs::<6, 1>(image, row, cells, sums, stride),
+                        (_, false) => add_runs::<7, 1>(image, row, cells, sums, stride),
                     }
                 }
             }
@@ -352,32 +411,41 @@ pub(in crate::model) fn add_gradient<const K: usize>(
     }
 }
 
-/// sums += Σ value·image[offset..offset + 8·V]
+/// sums += Σ value·image[offset..offset + 8·V], for R image rows `row` floats apart, whose sums
+/// are `stride` floats apart. R·V ≤ 14 accumulators stay in registers.
 ///
 /// # Safety
-/// Every run lies in `image` as allocated, padding included, and `sums` holds 8·V floats.
+/// Every run lies in `image` as allocated, padding included, and `sums` holds the R runs.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn add_runs<const V: usize>(
+unsafe fn add_runs<const V: usize, const R: usize>(
     image: &[f32],
-    offsets: &[u32],
-    values: &[f32],
+    row: usize,
+    (offsets, values): (&[u32], &[f32]),
     sums: &mut [f32],
+    stride: usize,
 ) {
     // SAFETY: the function's contract.
     unsafe {
-        let mut acc = [_mm256_setzero_ps(); V];
-        for (v, acc) in acc.iter_mut().enumerate() {
-            *acc = _mm256_loadu_ps(sums.as_ptr().add(8 * v));
+        let mut acc = [[_mm256_setzero_ps(); V]; R];
+        for r in 0..R {
+            for v in 0..V {
+                acc[r][v] = _mm256_loadu_ps(sums.as_ptr().add(r * stride + 8 * v));
+            }
         }
         for (&offset, value) in offsets.iter().zip(values) {
             let value = _mm256_broadcast_ss(value);
             let run = image.as_ptr().add(offset as usize);
-            for (v, acc) in acc.iter_mut().enumerate() {
-                *acc = _mm256_fmadd_ps(value, _mm256_loadu_ps(run.add(8 * v)), *acc);
+            for r in 0..R {
+                for v in 0..V {
+                    let pixels = _mm256_loadu_ps(run.add(r * row + 8 * v));
+                    acc[r][v] = _mm256_fmadd_ps(value, pixels, acc[r][v]);
+                }
             }
         }
-        for (v, acc) in acc.iter().enumerate() {
-            _mm256_storeu_ps(sums.as_mut_ptr().add(8 * v), *acc);
+        for r in 0..R {
+            for v in 0..V {
+                _mm256_storeu_ps(sums.as_mut_ptr().add(r * stride + 8 * v), acc[r][v]);
+            }
         }
     }
 }
@@ -438,10 +506,12 @@ pub(in crate::model) fn clear_padding(g: &Geometry, gradient: &mut [f32]) {
 }
 
 /// Lists the cells that carry gradient, cell by cell, those that won in the top row first and
-/// those of the bottom row after: where their weights begin, and the value.
+/// those of the bottom row after: where their weights begin, and the value. `starts` are the
+/// input positions of the windows.
 #[target_feature(enable = "avx2,fma")]
 pub(in crate::model) fn compact_by_cell(
     g: &Geometry,
+    starts: &[u16],
     y: &[f32],
     dy: &[f32],
     offsets: &[u16],
@@ -449,28 +519,40 @@ pub(in crate::model) fn compact_by_cell(
 ) {
     let (cells, channels) = (g.pooled.area(), g.pooled.channels);
     let Active { offsets: found, values, counts } = active;
+    counts.clear();
     counts.resize(2 * cells, 0);
     found.resize(2 * g.pooled.len(), 0);
     values.resize(2 * g.pooled.len(), 0.0);
-    let (width, shift) = (g.input.cols, g.input.channels as u32);
-    let channel_stride = (g.kernel * g.spread()) as u32;
-    for cell in 0..cells {
-        let first = 2 * (cell / g.pooled.cols) * width + 2 * (cell % g.pooled.cols);
-        let slots = &mut found[2 * cell * channels..][..2 * channels];
-        let kept = &mut values[2 * cell * channels..][..2 * channels];
-        let mut count = [0usize; 2];
-        for channel in 0..channels {
-            let from = channel * cells + cell;
-            let position = usize::from(offsets[from]) - first;
-            let bottom = usize::from(position >= width);
-            let right = (position - bottom * width) as u32;
-            let slot = bottom * channels + count[bottom];
-            slots[slot] = channel as u32 * channel_stride + (1 - right) * shift;
-            kept[slot] = dy[from];
-            count[bottom] += usize::from(y[from] > 0.0);
+    let (width, shift) = (g.input.cols as u32, g.input.channels as u32);
+    for channel in 0..channels {
+        let weights = (channel * g.kernel * g.spread()) as u32;
+        let all = channel * cells..(channel + 1) * cells;
+        let (y, dy, offsets) = (&y[all.clone()], &dy[all.clone()], &offsets[all]);
+        for first in (0..cells).step_by(8) {
+            let mut mask = 0;
+            if let Some(y) = y.get(first..first + 8) {
+                // SAFETY: the slice holds eight floats.
+                let y = unsafe { _mm256_loadu_ps(y.as_ptr()) };
+                let positive = _mm256_cmp_ps::<_CMP_GT_OQ>(y, _mm256_setzero_ps());
+                mask = _mm256_movemask_ps(positive) as u32;
+            } else {
+                for (lane, &y) in y[first..].iter().enumerate() {
+                    mask |= u32::from(y > 0.0) << lane;
+                }
+            }
+            while mask != 0 {
+                let cell = first + mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                let position = u32::from(offsets[cell] - starts[cell]);
+                let bottom = u32::from(position >= width);
+                let right = position - bottom * width;
+                let list = 2 * cell + bottom as usize;
+                let slot = list * channels + counts[list] as usize;
+                counts[list] += 1;
+                found[slot] = weights + (1 - right) * shift;
+                values[slot] = dy[cell];
+            }
         }
-        counts[2 * cell] = count[0] as u32;
-        counts[2 * cell + 1] = count[1] as u32;
     }
 }
 
@@ -479,6 +561,7 @@ pub(in crate::model) fn compact_by_cell(
 #[target_feature(enable = "avx2,fma")]
 pub(in crate::model) fn input_gradient<const K: usize>(
     g: &Geometry,
+    starts: &[u16],
     spread: &[f32],
     active: &Active,
     image: &mut [f32],
@@ -488,19 +571,20 @@ pub(in crate::model) fn input_gradient<const K: usize>(
     // Rows outside, cells inside: the weights of two kernel rows stay in the first-level cache.
     for row in 0..=K {
         for first in (0..vectors).step_by(8) {
+            let at = (row, first);
             // SAFETY: a cell's reach lies in the image; whole vectors write (zeros) at most 7
             // floats further, which the padding covers. List entries point into `spread`, and
             // `spread()` leaves room for whole vectors behind each kernel row.
             unsafe {
                 match vectors - first {
-                    1 => add_kernel_rows::<1>(g, row, first, spread, active, image),
-                    2 => add_kernel_rows::<2>(g, row, first, spread, active, image),
-                    3 => add_kernel_rows::<3>(g, row, first, spread, active, image),
-                    4 => add_kernel_rows::<4>(g, row, first, spread, active, image),
-                    5 => add_kernel_rows::<5>(g, row, first, spread, active, image),
-                    6 => add_kernel_rows::<6>(g, row, first, spread, active, image),
-                    7 => add_kernel_rows::<7>(g, row, first, spread, active, image),
-                    _ => add_kernel_rows::<8>(g, row, first, spread, active, image),
+                    1 => add_kernel_rows::<1>(g, starts, at, spread, active, image),
+                    2 => add_kernel_rows::<2>(g, starts, at, spread, active, image),
+                    3 => add_kernel_rows::<3>(g, starts, at, spread, active, image),
+                    4 => add_kernel_rows::<4>(g, starts, at, spread, active, image),
+                    5 => add_kernel_rows::<5>(g, starts, at, spread, active, image),
+                    6 => add_kernel_rows::<6>(g, starts, at, spread, active, image),
+                    7 => add_kernel_rows::<7>(g, starts, at, spread, active, image),
+                    _ => add_kernel_rows::<8>(g, starts, at, spread, active, image),
                 }
             }
         }
@@ -514,16 +598,15 @@ pub(in crate::model) fn input_gradient<const K: usize>(
 #[target_feature(enable = "avx2,fma")]
 unsafe fn add_kernel_rows<const V: usize>(
     g: &Geometry,
-    row: usize,
-    first: usize,
+    starts: &[u16],
+    (row, first): (usize, usize),
     spread: &[f32],
     active: &Active,
     image: &mut [f32],
 ) {
-    let (cells, channels) = (g.pooled.area(), g.pooled.channels);
-    for cell in 0..cells {
-        let (r, c) = (2 * (cell / g.pooled.cols) + row, 2 * (cell % g.pooled.cols));
-        let start = (r * g.input.cols + c) * g.input.channels + 8 * first;
+    let channels = g.pooled.channels;
+    for (cell, &start) in starts.iter().enumerate() {
+        let start = (usize::from(start) + row * g.input.cols) * g.input.channels + 8 * first;
         // SAFETY: the function's contract.
         unsafe {
             let out = image.as_mut_ptr().add(start);

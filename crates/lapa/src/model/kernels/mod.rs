@@ -1,6 +1,6 @@
 //! Vector kernels. The only place, beside the matrix product, with unsafe code.
 //!
-//! Plain loops are compiled twice by [`vectorised`]: for the baseline processor and for AVX2. Both
+//! Plain loops are compiled twice by `vectorised!`: for the baseline processor and for AVX2. Both
 //! versions add in the same order and use no fused multiply-add, so they agree to the bit. The
 //! convolution kernels exist for AVX2 + FMA only; elsewhere networks use the im2col stage.
 
@@ -24,27 +24,38 @@ pub(super) struct Active {
 /// Whether this processor runs the AVX2 + FMA convolution kernels.
 pub(super) fn has_fast_convolution() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    return is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("popcnt");
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
 
-/// Runs `f`, compiled for AVX2 where the processor has it. `f` must inline into this call.
-#[inline(always)]
-pub(super) fn vectorised<R>(f: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2")]
-        fn avx2<R>(f: impl FnOnce() -> R) -> R {
-            f()
+/// Defines a function that is compiled twice, plainly and for AVX2, and picks the version that
+/// suits the processor.
+macro_rules! vectorised {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?)
+     $(-> $output:ty)? $body:block) => {
+        $(#[$meta])*
+        $vis fn $name($($argument: $type),*) $(-> $output)? {
+            #[inline(always)]
+            fn plain($($argument: $type),*) $(-> $output)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn avx2($($argument: $type),*) $(-> $output)? {
+                    plain($($argument),*)
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has AVX2.
+                    return unsafe { avx2($($argument),*) };
+                }
+            }
+            plain($($argument),*)
         }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2.
-            return unsafe { avx2(f) };
-        }
-    }
-    f()
+    };
 }
+pub(super) use vectorised;
 
 /// Σ_j f(j) over 0..len in eight interleaved partial sums.
 #[inline(always)]
@@ -63,16 +74,38 @@ pub(super) fn lanes_sum(len: usize, f: impl Fn(usize) -> f32) -> f32 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-/// ‖x‖²
-pub(super) fn norm_squared(x: &[f32]) -> f32 {
-    vectorised(|| lanes_sum(x.len(), |j| x[j] * x[j]))
+vectorised! {
+    /// ‖x‖², in 32 interleaved partial sums.
+    pub(super) fn norm_squared(x: &[f32]) -> f32 {
+        let mut lanes = [0f32; 32];
+        let blocks = x.chunks_exact(32);
+        let rest = blocks.remainder();
+        for block in blocks {
+            for (sum, x) in lanes.iter_mut().zip(block) {
+                *sum += x * x;
+            }
+        }
+        for (sum, x) in lanes.iter_mut().zip(rest) {
+            *sum += x * x;
+        }
+        lanes_sum(32, |lane| lanes[lane])
+    }
 }
 
-/// sum += factor·x
-pub(super) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
-    vectorised(|| {
+vectorised! {
+    /// sum += factor·x
+    pub(super) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
         for (sum, &x) in sum.iter_mut().zip(x) {
             *sum += factor * x;
         }
-    });
+    }
+}
+
+vectorised! {
+    /// Bytes to floats in [0, 1].
+    pub(super) fn scale_pixels(pixels: &[u8], values: &mut [f32]) {
+        for (value, &pixel) in values.iter_mut().zip(pixels) {
+            *value = f32::from(pixel) * (1.0 / 255.0);
+        }
+    }
 }

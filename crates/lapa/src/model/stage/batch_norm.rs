@@ -33,13 +33,7 @@ impl BatchNorm {
             scale[j] = gamma[c] * inverse_std[j];
             shift[j] = beta[c];
         }
-        vectorised(|| {
-            for (x, y) in x.chunks_exact(len).zip(y.chunks_exact_mut(len)).take(n) {
-                for j in 0..len {
-                    y[j] = scale[j] * (x[j] - mean[j]) + shift[j];
-                }
-            }
-        });
+        scale_and_shift(n, x, mean, scale, shift, y);
     }
 }
 
@@ -64,27 +58,14 @@ impl Stage for BatchNorm {
         let (mean, rest) = saved.values.split_at_mut(len);
         let sums = &mut rest[..len];
         sums.fill(0.0);
-        vectorised(|| {
-            for x in x.chunks_exact(len).take(n) {
-                for j in 0..len {
-                    sums[j] += x[j];
-                }
-            }
-        });
+        add_values(n, x, sums);
         for c in 0..channels {
             let channel_mean = self.channel_mean(n, sums, c) as f32;
             mean[c * area..][..area].fill(channel_mean);
             saved.statistics[c] = channel_mean;
         }
         sums.fill(0.0);
-        vectorised(|| {
-            for x in x.chunks_exact(len).take(n) {
-                for j in 0..len {
-                    let d = x[j] - mean[j];
-                    sums[j] += d * d;
-                }
-            }
-        });
+        add_squares(n, x, mean, sums);
         for c in 0..channels {
             let variance = self.channel_mean(n, sums, c) as f32;
             sums[c * area..][..area].fill(1.0 / (variance + NORM_EPSILON).sqrt());
@@ -130,21 +111,21 @@ impl Stage for BatchNorm {
             sum_dy_x[c * area..][..area].fill(scale * mean_dy_x * inverse_std[c * area]);
             inverse_std[c * area..][..area].fill(scale);
         }
-        vectorised(|| {
-            let rows = pass.x.chunks_exact(len).zip(pass.dy.chunks_exact(len)).take(pass.n);
-            for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(len)) {
-                for j in 0..len {
-                    dx[j] =
-                        inverse_std[j] * dy[j] - sum_dy[j] - sum_dy_x[j] * (x[j] - mean[j]);
-                }
-            }
-        });
+        input_gradient(pass, mean, [inverse_std, sum_dy, sum_dy_x], dx);
     }
 
     /// dγ = Σ dy·x̂, dβ = Σ dy. Leaves both sums for [`Stage::backward`].
     fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         let len = self.shape.len();
-        self.sum_deltas(pass, saved);
+        let (mean, rest) = saved.values.split_at_mut(len);
+        let (inverse_std, rest) = rest.split_at_mut(len);
+        let (sum_dy, sum_dy_x) = rest[..2 * len].split_at_mut(len);
+        sum_dy.fill(0.0);
+        sum_dy_x.fill(0.0);
+        add_deltas(pass, mean, sum_dy, sum_dy_x);
+        for (sum, inverse_std) in sum_dy_x.iter_mut().zip(inverse_std) {
+            *sum *= *inverse_std;
+        }
         let count = (pass.n * self.shape.area()) as f64;
         let (gamma, beta) = gradient.split_at_mut(self.shape.channels);
         for c in 0..self.shape.channels {
@@ -154,25 +135,65 @@ impl Stage for BatchNorm {
     }
 }
 
-impl BatchNorm {
-    /// Σ dy and Σ dy·x̂ over the samples, per position.
-    fn sum_deltas(&self, pass: Pass<'_>, saved: &mut Saved) {
-        let len = self.shape.len();
-        let (mean, rest) = saved.values.split_at_mut(len);
-        let (inverse_std, rest) = rest.split_at_mut(len);
-        let (sum_dy, sum_dy_x) = rest[..2 * len].split_at_mut(len);
-        sum_dy.fill(0.0);
-        sum_dy_x.fill(0.0);
-        vectorised(|| {
-            for (x, dy) in pass.x.chunks_exact(len).zip(pass.dy.chunks_exact(len)).take(pass.n) {
-                for j in 0..len {
-                    sum_dy[j] += dy[j];
-                    sum_dy_x[j] += dy[j] * (x[j] - mean[j]);
-                }
+// The loops over all samples, position by position; each slice holds a value per position.
+
+vectorised! {
+    fn add_values(n: usize, x: &[f32], sums: &mut [f32]) {
+        for x in x.chunks_exact(sums.len()).take(n) {
+            for (sum, x) in sums.iter_mut().zip(x) {
+                *sum += x;
             }
+        }
+    }
+}
+
+vectorised! {
+    fn add_squares(n: usize, x: &[f32], mean: &[f32], sums: &mut [f32]) {
+        for x in x.chunks_exact(sums.len()).take(n) {
+            for ((sum, x), mean) in sums.iter_mut().zip(x).zip(mean) {
+                *sum += (x - mean) * (x - mean);
+            }
+        }
+    }
+}
+
+vectorised! {
+    fn scale_and_shift(
+        n: usize, x: &[f32], mean: &[f32], scale: &[f32], shift: &[f32], y: &mut [f32],
+    ) {
+        let len = mean.len();
+        let (scale, shift) = (&scale[..len], &shift[..len]);
+        for (x, y) in x.chunks_exact(len).zip(y.chunks_exact_mut(len)).take(n) {
             for j in 0..len {
-                sum_dy_x[j] *= inverse_std[j];
+                y[j] = scale[j] * (x[j] - mean[j]) + shift[j];
             }
-        });
+        }
+    }
+}
+
+vectorised! {
+    /// Σ dy and Σ dy·(x − mean) over the samples.
+    fn add_deltas(pass: Pass<'_>, mean: &[f32], sum_dy: &mut [f32], sum_dy_x: &mut [f32]) {
+        let len = mean.len();
+        let (sum_dy, sum_dy_x) = (&mut sum_dy[..len], &mut sum_dy_x[..len]);
+        for (x, dy) in pass.x.chunks_exact(len).zip(pass.dy.chunks_exact(len)).take(pass.n) {
+            for j in 0..len {
+                sum_dy[j] += dy[j];
+                sum_dy_x[j] += dy[j] * (x[j] - mean[j]);
+            }
+        }
+    }
+}
+
+vectorised! {
+    fn input_gradient(pass: Pass<'_>, mean: &[f32], factors: [&[f32]; 3], dx: &mut [f32]) {
+        let len = mean.len();
+        let [scale, shift, slope] = factors.map(|factor| &factor[..len]);
+        let rows = pass.x.chunks_exact(len).zip(pass.dy.chunks_exact(len)).take(pass.n);
+        for ((x, dy), dx) in rows.zip(dx.chunks_exact_mut(len)) {
+            for j in 0..len {
+                dx[j] = scale[j] * dy[j] - shift[j] - slope[j] * (x[j] - mean[j]);
+            }
+        }
     }
 }

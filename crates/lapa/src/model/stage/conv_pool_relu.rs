@@ -12,12 +12,14 @@ use crate::model::layer::Shape;
 /// Parameters as those of [`super::Conv`]: W (channels × inputs × kernel × kernel), then b.
 pub(in crate::model) struct ConvPoolRelu {
     geometry: Geometry,
+    /// Where each pooling window begins in an input plane.
+    starts: Vec<u16>,
 }
 
 /// Calls a kernel with the kernel size as a constant.
 macro_rules! with_kernel_size {
     ($size:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        // SAFETY: `ConvPoolRelu::new` checked that the processor has AVX2 and FMA.
+        // SAFETY: `ConvPoolRelu::new` checked that the processor has AVX2, FMA and POPCNT.
         unsafe {
             match $size {
                 3 => kernel::$function::<3>($($argument),*),
@@ -37,9 +39,10 @@ impl ConvPoolRelu {
         if !covered || !has_fast_convolution() {
             return None;
         }
-        let pooled =
-            Shape::new(channels, (input.rows - size + 1) / 2, (input.cols - size + 1) / 2);
-        Some(Self { geometry: Geometry { input, pooled, kernel: size } })
+        let pooled = Shape::new(channels, (input.rows - size + 1) / 2, (input.cols - size + 1) / 2);
+        let start = |cell: usize| 2 * (cell / pooled.cols) * input.cols + 2 * (cell % pooled.cols);
+        let starts = (0..pooled.area()).map(|cell| start(cell) as u16).collect();
+        Some(Self { geometry: Geometry { input, pooled, kernel: size }, starts })
     }
 
     fn weights(&self) -> usize {
@@ -59,7 +62,7 @@ impl ConvPoolRelu {
         let g = &self.geometry;
         let (inputs, outputs) = (g.input.len(), g.pooled.len());
         let (y, dy) = (row(pass.y, i, outputs), row(pass.dy, i, outputs));
-        // SAFETY: `new` checked that the processor has AVX2 and FMA.
+        // SAFETY: `new` checked that the processor has AVX2, FMA and POPCNT.
         unsafe {
             kernel::compact_by_channel(g, y, dy, &offsets[i * outputs..][..outputs], active);
         }
@@ -68,7 +71,14 @@ impl ConvPoolRelu {
             &pass.x[i * inputs..][..inputs + PADDING]
         } else {
             // SAFETY: as above.
-            unsafe { kernel::to_channels_last(g.input, row(pass.x, i, inputs), scratch) };
+            unsafe {
+                kernel::transpose(
+                    g.input.channels,
+                    g.input.area(),
+                    row(pass.x, i, inputs),
+                    scratch,
+                );
+            }
             &*scratch
         };
         with_kernel_size!(g.kernel, add_gradient(g, image, active, gradient));
@@ -109,13 +119,15 @@ impl Stage for ConvPoolRelu {
         for i in 0..pass.n {
             let (y, dy) = (row(pass.y, i, outputs), row(pass.dy, i, outputs));
             scratch.fill(0.0);
-            // SAFETY: `new` checked that the processor has AVX2 and FMA.
+            // SAFETY: `new` checked that the processor has AVX2, FMA and POPCNT.
             unsafe {
-                kernel::compact_by_cell(g, y, dy, &offsets[i * outputs..][..outputs], active);
+                let offsets = &offsets[i * outputs..][..outputs];
+                kernel::compact_by_cell(g, &self.starts, y, dy, offsets, active);
             }
-            with_kernel_size!(g.kernel, input_gradient(g, spread, active, scratch));
+            with_kernel_size!(g.kernel, input_gradient(g, &self.starts, spread, active, scratch));
+            let dx = &mut dx[i * inputs..][..inputs];
             // SAFETY: as above.
-            unsafe { kernel::to_planar(g.input, scratch, &mut dx[i * inputs..][..inputs]) };
+            unsafe { kernel::transpose(g.input.area(), g.input.channels, scratch, dx) };
         }
     }
 

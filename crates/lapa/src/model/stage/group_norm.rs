@@ -22,16 +22,10 @@ impl GroupNorm {
     }
 
     /// Adds (Σ dy·x̂, Σ dy) per channel of one sample to `out` = (dγ, dβ).
-    #[inline(always)]
-    fn add_gradient(&self, x: &[f32], dy: &[f32], moments: &[f32], out: &mut [f32]) {
-        let area = self.shape.area();
-        let (gamma, beta) = out.split_at_mut(self.shape.channels);
-        for c in 0..self.shape.channels {
-            let [mean, inverse_std] = moments_of(moments, c / self.channels_per_group());
-            let (x, dy) = (row(x, c, area), row(dy, c, area));
-            beta[c] += lanes_sum(area, |j| dy[j]);
-            gamma[c] += inverse_std * lanes_sum(area, |j| dy[j] * (x[j] - mean));
-        }
+    fn add_gradient(&self, pass: Pass<'_>, i: usize, moments: &[f32], out: &mut [f32]) {
+        let len = self.shape.len();
+        let moments = row(moments, i, 2 * self.groups);
+        add_gradient(self, row(pass.x, i, len), row(pass.dy, i, len), moments, out);
     }
 }
 
@@ -49,77 +43,19 @@ impl Stage for GroupNorm {
     }
 
     fn forward(&self, p: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved) {
-        let (len, area, group_len) = (self.shape.len(), self.shape.area(), self.group_len());
-        let (gamma, beta) = p.split_at(self.shape.channels);
         grow(&mut saved.values, n * 2 * self.groups);
-        let values = &mut saved.values;
-        vectorised(|| {
-            for i in 0..n {
-                for g in 0..self.groups {
-                    let first = i * len + g * group_len;
-                    let x = &x[first..][..group_len];
-                    let y = &mut y[first..][..group_len];
-                    let mean = lanes_sum(group_len, |j| x[j]) / group_len as f32;
-                    let variance = lanes_sum(group_len, |j| (x[j] - mean) * (x[j] - mean))
-                        / group_len as f32;
-                    let inverse_std = 1.0 / (variance + NORM_EPSILON).sqrt();
-                    values[2 * (i * self.groups + g)] = mean;
-                    values[2 * (i * self.groups + g) + 1] = inverse_std;
-                    let rows = x.chunks_exact(area).zip(y.chunks_exact_mut(area));
-                    for (c, (x, y)) in rows.enumerate() {
-                        let c = g * self.channels_per_group() + c;
-                        let scale = gamma[c] * inverse_std;
-                        for j in 0..area {
-                            y[j] = scale * (x[j] - mean) + beta[c];
-                        }
-                    }
-                }
-            }
-        });
+        forward(self, p, &x[..n * self.shape.len()], y, &mut saved.values);
     }
 
-    /// dx = (γ dy − mean(γ dy) − x̂·mean(γ dy·x̂))/std, means over the group.
     fn backward(&self, p: &[f32], pass: Pass<'_>, dx: &mut [f32], saved: &mut Saved) {
-        let (len, area) = (self.shape.len(), self.shape.area());
-        let count = self.group_len() as f32;
-        let gamma = &p[..self.shape.channels];
-        let values = &saved.values;
-        vectorised(|| {
-            for i in 0..pass.n {
-                let (x, dy) = (row(pass.x, i, len), row(pass.dy, i, len));
-                let dx = &mut dx[i * len..][..len];
-                for g in 0..self.groups {
-                    let [mean, inverse_std] = moments_of(values, i * self.groups + g);
-                    let channels = g * self.channels_per_group()..(g + 1) * self.channels_per_group();
-                    let (mut sum_dy, mut sum_dy_x) = (0.0, 0.0);
-                    for c in channels.clone() {
-                        let (x, dy) = (row(x, c, area), row(dy, c, area));
-                        sum_dy += gamma[c] * lanes_sum(area, |j| dy[j]);
-                        sum_dy_x += gamma[c] * lanes_sum(area, |j| dy[j] * (x[j] - mean));
-                    }
-                    let shift = inverse_std * sum_dy / count;
-                    let slope = inverse_std * inverse_std * inverse_std * sum_dy_x / count;
-                    for c in channels {
-                        let (x, dy) = (row(x, c, area), row(dy, c, area));
-                        let scale = gamma[c] * inverse_std;
-                        for (j, dx) in dx[c * area..][..area].iter_mut().enumerate() {
-                            *dx = scale * dy[j] - shift - slope * (x[j] - mean);
-                        }
-                    }
-                }
-            }
-        });
+        backward(self, p, pass, &saved.values, dx);
     }
 
     fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
-        let len = self.shape.len();
         gradient.fill(0.0);
-        vectorised(|| {
-            for i in 0..pass.n {
-                let moments = row(&saved.values, i, 2 * self.groups);
-                self.add_gradient(row(pass.x, i, len), row(pass.dy, i, len), moments, gradient);
-            }
-        });
+        for i in 0..pass.n {
+            self.add_gradient(pass, i, &saved.values, gradient);
+        }
     }
 
     fn begin_clipped(&self, _: usize, saved: &mut Saved) {
@@ -129,14 +65,9 @@ impl Stage for GroupNorm {
     }
 
     fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f32 {
-        let len = self.shape.len();
         let Saved { sample_gradient, values, .. } = saved;
         sample_gradient.fill(0.0);
-        let moments = row(values, i, 2 * self.groups);
-        vectorised(|| {
-            let (x, dy) = (row(pass.x, i, len), row(pass.dy, i, len));
-            self.add_gradient(x, dy, moments, sample_gradient);
-        });
+        self.add_gradient(pass, i, values, sample_gradient);
         norm_squared(sample_gradient)
     }
 
@@ -146,5 +77,71 @@ impl Stage for GroupNorm {
 
     fn finish_clipped(&self, _: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         gradient.copy_from_slice(&saved.packed_gradient);
+    }
+}
+
+vectorised! {
+    /// Normalises group by group; `moments` receives mean and 1/std of each.
+    fn forward(norm: &GroupNorm, p: &[f32], x: &[f32], y: &mut [f32], moments: &mut [f32]) {
+        let (area, group_len) = (norm.shape.area(), norm.group_len());
+        let (gamma, beta) = p.split_at(norm.shape.channels);
+        let groups = x.chunks_exact(group_len).zip(y.chunks_exact_mut(group_len));
+        for (index, ((x, y), moments)) in groups.zip(moments.chunks_exact_mut(2)).enumerate() {
+            let mean = lanes_sum(group_len, |j| x[j]) / group_len as f32;
+            let variance =
+                lanes_sum(group_len, |j| (x[j] - mean) * (x[j] - mean)) / group_len as f32;
+            let inverse_std = 1.0 / (variance + NORM_EPSILON).sqrt();
+            moments.copy_from_slice(&[mean, inverse_std]);
+            let first = index % norm.groups * norm.channels_per_group();
+            for (c, (x, y)) in x.chunks_exact(area).zip(y.chunks_exact_mut(area)).enumerate() {
+                let (scale, shift) = (gamma[first + c] * inverse_std, beta[first + c]);
+                for (x, y) in x.iter().zip(y) {
+                    *y = scale * (x - mean) + shift;
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// dx = (γ dy − mean(γ dy) − x̂·mean(γ dy·x̂))/std, means over the group.
+    fn backward(norm: &GroupNorm, p: &[f32], pass: Pass<'_>, moments: &[f32], dx: &mut [f32]) {
+        let (area, group_len) = (norm.shape.area(), norm.group_len());
+        let count = group_len as f32;
+        let rows = pass.x.chunks_exact(group_len).zip(pass.dy.chunks_exact(group_len));
+        let rows = rows.zip(dx.chunks_exact_mut(group_len)).take(pass.n * norm.groups);
+        for (index, ((x, dy), dx)) in rows.enumerate() {
+            let [mean, inverse_std] = moments_of(moments, index);
+            let first = index % norm.groups * norm.channels_per_group();
+            let gamma = &p[first..][..norm.channels_per_group()];
+            let (mut sum_dy, mut sum_dy_x) = (0.0, 0.0);
+            for (c, gamma) in gamma.iter().enumerate() {
+                let (x, dy) = (row(x, c, area), row(dy, c, area));
+                sum_dy += gamma * lanes_sum(area, |j| dy[j]);
+                sum_dy_x += gamma * lanes_sum(area, |j| dy[j] * (x[j] - mean));
+            }
+            let shift = inverse_std * sum_dy / count;
+            let slope = inverse_std * inverse_std * inverse_std * sum_dy_x / count;
+            for (c, gamma) in gamma.iter().enumerate() {
+                let (x, dy) = (row(x, c, area), row(dy, c, area));
+                let scale = gamma * inverse_std;
+                for (j, dx) in dx[c * area..][..area].iter_mut().enumerate() {
+                    *dx = scale * dy[j] - shift - slope * (x[j] - mean);
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    fn add_gradient(norm: &GroupNorm, x: &[f32], dy: &[f32], moments: &[f32], out: &mut [f32]) {
+        let area = norm.shape.area();
+        let (gamma, beta) = out.split_at_mut(norm.shape.channels);
+        for c in 0..norm.shape.channels {
+            let [mean, inverse_std] = moments_of(moments, c / norm.channels_per_group());
+            let (x, dy) = (row(x, c, area), row(dy, c, area));
+            beta[c] += lanes_sum(area, |j| dy[j]);
+            gamma[c] += inverse_std * lanes_sum(area, |j| dy[j] * (x[j] - mean));
+        }
     }
 }

@@ -95,8 +95,7 @@ fn check(layer: &str, make: impl Fn(&Case, Shape) -> Box<dyn Stage>) {
 #[test]
 fn conv() {
     check("conv", |case, input| {
-        let output =
-            Shape::new(case.output.shape[1], case.output.shape[2], case.output.shape[3]);
+        let output = Shape::new(case.output.shape[1], case.output.shape[2], case.output.shape[3]);
         Box::new(Conv { input, output, kernel: case.kernel.unwrap() })
     });
 }
@@ -123,9 +122,7 @@ fn batch_norm() {
 
 #[test]
 fn group_norm() {
-    check("group_norm", |case, shape| {
-        Box::new(GroupNorm { shape, groups: case.groups.unwrap() })
-    });
+    check("group_norm", |case, shape| Box::new(GroupNorm { shape, groups: case.groups.unwrap() }));
 }
 
 #[test]
