@@ -17,8 +17,12 @@ pub(super) struct Active {
     pub offsets: Vec<u32>,
     /// The gradient in each cell.
     pub values: Vec<f32>,
-    /// Cells per group.
+    /// Cells per list.
     pub counts: Vec<u32>,
+    /// Working memory of the compaction.
+    pub codes: Vec<f32>,
+    /// Working memory of the compaction.
+    pub by_cell: Vec<f32>,
 }
 
 /// Whether this processor runs the AVX2 + FMA convolution kernels.
@@ -78,11 +82,10 @@ vectorised! {
     /// ‖x‖², in 32 interleaved partial sums.
     pub(super) fn norm_squared(x: &[f32]) -> f32 {
         let mut lanes = [0f32; 32];
-        let blocks = x.chunks_exact(32);
-        let rest = blocks.remainder();
+        let (blocks, rest) = x.as_chunks::<32>();
         for block in blocks {
-            for (sum, x) in lanes.iter_mut().zip(block) {
-                *sum += x * x;
+            for lane in 0..32 {
+                lanes[lane] += block[lane] * block[lane];
             }
         }
         for (sum, x) in lanes.iter_mut().zip(rest) {

@@ -6,7 +6,7 @@
 
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::kernels::conv_avx2::{self as kernel, Geometry};
-use crate::model::kernels::{PADDING, add_scaled, has_fast_convolution, norm_squared};
+use crate::model::kernels::{Active, PADDING, add_scaled, has_fast_convolution};
 use crate::model::layer::Shape;
 
 /// Parameters as those of [`super::Conv`]: W (channels × inputs × kernel × kernel), then b.
@@ -50,15 +50,15 @@ impl ConvPoolRelu {
         pooled.channels * input.channels * kernel * kernel
     }
 
-    /// Adds the gradient of sample `i` to the packed `gradient`.
-    fn add_gradient(
+    /// Lists the active cells of sample `i`, and gives its image, channels last.
+    fn visit<'a>(
         &self,
-        pass: Pass<'_>,
+        pass: Pass<'a>,
         i: usize,
-        (offsets, active): (&[u16], &mut crate::model::kernels::Active),
-        scratch: &mut [f32],
-        gradient: &mut [f32],
-    ) {
+        offsets: &[u16],
+        active: &mut Active,
+        scratch: &'a mut [f32],
+    ) -> &'a [f32] {
         let g = &self.geometry;
         let (inputs, outputs) = (g.input.len(), g.pooled.len());
         let (y, dy) = (row(pass.y, i, outputs), row(pass.dy, i, outputs));
@@ -66,22 +66,15 @@ impl ConvPoolRelu {
         unsafe {
             kernel::compact_by_channel(g, y, dy, &offsets[i * outputs..][..outputs], active);
         }
-        // One channel is its own channels-last image.
-        let image = if g.input.channels == 1 {
-            &pass.x[i * inputs..][..inputs + PADDING]
-        } else {
-            // SAFETY: as above.
-            unsafe {
-                kernel::transpose(
-                    g.input.channels,
-                    g.input.area(),
-                    row(pass.x, i, inputs),
-                    scratch,
-                );
-            }
-            &*scratch
-        };
-        with_kernel_size!(g.kernel, add_gradient(g, image, active, gradient));
+        if g.input.channels == 1 {
+            // One channel is its own channels-last image.
+            return &pass.x[i * inputs..][..inputs + PADDING];
+        }
+        // SAFETY: as above.
+        unsafe {
+            kernel::transpose(g.input.channels, g.input.area(), row(pass.x, i, inputs), scratch);
+        }
+        scratch
     }
 }
 
@@ -114,7 +107,7 @@ impl Stage for ConvPoolRelu {
         let (inputs, outputs) = (g.input.len(), g.pooled.len());
         let Saved { packed, offsets, scratch, active, .. } = saved;
         let spread = &mut packed[g.forward_len()..][..g.spread_len()];
-        g.pack_spread(&p[..self.weights()], spread);
+        let spread = g.pack_spread(&p[..self.weights()], spread);
         grow(scratch, g.image_len());
         for i in 0..pass.n {
             let (y, dy) = (row(pass.y, i, outputs), row(pass.dy, i, outputs));
@@ -135,7 +128,9 @@ impl Stage for ConvPoolRelu {
         self.begin_clipped(pass.n, saved);
         let Saved { offsets, active, scratch, packed_gradient, .. } = saved;
         for i in 0..pass.n {
-            self.add_gradient(pass, i, (offsets, active), scratch, packed_gradient);
+            let image = self.visit(pass, i, offsets, active, scratch);
+            let g = &self.geometry;
+            with_kernel_size!(g.kernel, add_gradient(g, image, active, packed_gradient));
         }
         self.geometry.unpack_gradient(packed_gradient, gradient);
     }
@@ -149,10 +144,9 @@ impl Stage for ConvPoolRelu {
 
     fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f32 {
         let Saved { offsets, active, scratch, sample_gradient, .. } = saved;
-        sample_gradient.fill(0.0);
-        self.add_gradient(pass, i, (offsets, active), scratch, sample_gradient);
-        kernel::clear_padding(&self.geometry, sample_gradient);
-        norm_squared(sample_gradient)
+        let image = self.visit(pass, i, offsets, active, scratch);
+        let g = &self.geometry;
+        with_kernel_size!(g.kernel, sample_gradient(g, image, active, sample_gradient))
     }
 
     fn add_sample(&self, _: Pass<'_>, _: usize, factor: f32, saved: &mut Saved) {
