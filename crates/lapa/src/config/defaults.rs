@@ -37,17 +37,23 @@ pub(super) fn clip(profile: Profile) -> Clip {
     }
 }
 
-pub(super) fn clip_norm(profile: Profile) -> f64 {
-    match profile {
-        Profile::Certified => 1.0,
-        Profile::Paper => 5.0,
+/// 1 for a sample's gradient; for a device, the paper's 5 for each gradient that the upload sums.
+pub(super) fn clip_norm(clip: Clip, update: Update, batch_fraction: f64) -> f64 {
+    match (clip, update) {
+        (Clip::Sample, _) => 1.0,
+        (_, Update::Gradient) => 5.0,
+        (_, Update::Epoch) => 5.0 * (1.0 / batch_fraction).round(),
     }
 }
 
-pub(super) fn learning_rate(data: &DataName) -> f64 {
-    match data {
-        DataName::FashionMnist => 0.008,
-        DataName::Mnist | DataName::Synthetic | DataName::Idx(_) => 0.01,
+/// The paper's λ. Gradients clipped per sample to 1 are shorter: at 0.01 they get nowhere in 150
+/// rounds (73 % on MNIST), at 0.5 they reach 97 %.
+pub(super) fn learning_rate(data: &DataName, clip: Clip, update: Update) -> f64 {
+    match (data, clip, update) {
+        (DataName::FashionMnist, Clip::Sample, Update::Gradient) => 0.4,
+        (_, Clip::Sample, Update::Gradient) => 0.5,
+        (DataName::FashionMnist, ..) => 0.008,
+        _ => 0.01,
     }
 }
 

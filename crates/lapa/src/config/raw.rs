@@ -122,7 +122,7 @@ pub(super) struct RawLearn {
     /// Batch size as a share of the device's samples.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub batch_fraction: Option<f64>,
-    /// Learning rate. The default follows data.name.
+    /// Learning rate. The default follows data.name, clip and update.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub learning_rate: Option<f64>,
     /// Server momentum. The default follows update.
@@ -130,7 +130,7 @@ pub(super) struct RawLearn {
     pub momentum: Option<f64>,
     /// What is clipped to clip_norm. The default follows profile.
     pub clip: Option<Clip>,
-    /// Clipping norm; not with clip = "none". The default follows profile.
+    /// Clipping norm; not with clip = "none". The default follows clip, update and batch_fraction.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub clip_norm: Option<f64>,
 }

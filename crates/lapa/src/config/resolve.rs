@@ -87,6 +87,7 @@ fn learn(
 ) -> Result<Learn, ConfigError> {
     let update = raw.update.unwrap_or_default();
     let clip = raw.clip.unwrap_or(defaults::clip(profile));
+    let batch_fraction = raw.batch_fraction.unwrap_or(defaults::BATCH_FRACTION);
     let clip_norm = match (clip, raw.clip_norm) {
         (Clip::None, None) => None,
         (Clip::None, Some(norm)) => {
@@ -96,12 +97,14 @@ fn learn(
                 "remove clip_norm, or set clip to \"device\" or \"sample\"",
             ));
         }
-        (_, norm) => Some(norm.unwrap_or(defaults::clip_norm(profile))),
+        (_, norm) => {
+            Some(norm.unwrap_or(defaults::clip_norm(clip, update, batch_fraction)))
+        }
     };
     Ok(Learn {
         update,
-        batch_fraction: raw.batch_fraction.unwrap_or(defaults::BATCH_FRACTION),
-        learning_rate: raw.learning_rate.unwrap_or(defaults::learning_rate(data)),
+        batch_fraction,
+        learning_rate: raw.learning_rate.unwrap_or(defaults::learning_rate(data, clip, update)),
         momentum: raw.momentum.unwrap_or(defaults::momentum(update)),
         clip,
         clip_norm,

@@ -49,7 +49,7 @@ fn an_empty_file_gives_the_defaults() {
     let learn = Learn {
         update: Update::Gradient,
         batch_fraction: 0.1,
-        learning_rate: 0.01,
+        learning_rate: 0.5,
         momentum: 0.9,
         clip: Clip::Sample,
         clip_norm: Some(1.0),
@@ -63,7 +63,12 @@ fn defaults_follow_profile_data_update_model_and_scheme() {
     let paper = read("profile = \"paper\"").unwrap();
     assert_eq!(paper.model.norm, Norm::Batch);
     assert_eq!((paper.learn.clip, paper.learn.clip_norm), (Clip::Device, Some(5.0)));
+    assert_eq!(paper.learn.learning_rate, 0.01);
+    let epoch = read("profile = \"paper\"\nlearn.update = \"epoch\"").unwrap();
+    assert_eq!((epoch.learn.clip_norm, epoch.learn.learning_rate), (Some(50.0), 0.01));
     let fashion = read("data.name = \"fashion-mnist\"").unwrap();
+    assert_eq!(fashion.learn.learning_rate, 0.4);
+    let fashion = read("profile = \"paper\"\ndata.name = \"fashion-mnist\"").unwrap();
     assert_eq!(fashion.learn.learning_rate, 0.008);
     assert_eq!(read("learn.update = \"epoch\"").unwrap().learn.momentum, 0.0);
     assert_eq!(read("model.name = \"mlp\"").unwrap().model.norm, Norm::None);
