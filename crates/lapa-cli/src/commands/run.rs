@@ -100,9 +100,7 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
     let mut changes = arguments.change.clone();
     changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
     changes.extend(arguments.threads.map(|threads| format!("run.threads={threads}")));
-    let mut experiment = super::experiment(arguments.config.as_deref(), &changes)?;
-    let may_replace = arguments.config.is_none() && !super::names_data(&arguments.change);
-    let data = super::load_or_replace(&mut experiment, may_replace, mode)?;
+    let (experiment, data) = super::prepare(arguments.config.as_deref(), &changes, mode)?;
     if let Some(out) = &arguments.out {
         return Ok(Run::create(experiment, data, out)?);
     }
