@@ -36,8 +36,8 @@ pub struct Arguments {
     seed: Option<u64>,
     /// Worker threads, 0 for one per core; short for -c run.threads=N. Results do not depend
     /// on it.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
+    threads: Option<u32>,
     /// The run's folder, which must not exist yet [default: runs/NAME-N].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -117,7 +117,7 @@ fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Run, Failure
     let folder = RunFolder::open(path)?;
     let mut experiment = folder.experiment()?;
     if let Some(threads) = arguments.threads {
-        experiment.run.threads = threads;
+        experiment.run.threads = threads as usize;
     }
     let data = super::load_data(&experiment.data.name, mode)?;
     Ok(Run::resume(folder, experiment, data)?)
