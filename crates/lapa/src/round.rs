@@ -205,7 +205,7 @@ impl Federation {
 
     fn evaluation_due(&self) -> bool {
         let run = &self.experiment.run;
-        self.round % run.evaluate_every == 0 || self.round == run.rounds
+        self.round.is_multiple_of(run.evaluate_every) || self.round == run.rounds
     }
 
     /// Accuracy and mean loss of the model on the test set.
