@@ -4,6 +4,9 @@
 //! [`data`] → [`partition`] → [`learn`] → [`aggregate`] → [`observe`].
 //! The order itself is written once, in `round.rs`.
 
+// What people read is for the command line to say.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod aggregate;
 pub mod config;
 pub mod data;

@@ -70,6 +70,17 @@ pub enum FederationError {
         /// λ
         learning_rate: f64,
     },
+    /// Training has diverged: every update was finite, the model they led to is of no use.
+    #[error(
+        "training diverged: the test loss after round {round} is not finite; \
+         lower learn.learning_rate (now {learning_rate})"
+    )]
+    LossNotFinite {
+        /// The round, from 1.
+        round: u32,
+        /// λ
+        learning_rate: f64,
+    },
 }
 
 impl Federation {
@@ -128,6 +139,10 @@ impl Federation {
         self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
         self.round = round;
         let evaluation = self.evaluation_due().then(|| self.evaluate());
+        if evaluation.is_some_and(|(_, loss)| !loss.is_finite()) {
+            let learning_rate = learn.learning_rate;
+            return Err(FederationError::LossNotFinite { round, learning_rate });
+        }
         Ok(self.record(&devices, &weights, evaluation, start))
     }
 
@@ -190,7 +205,7 @@ impl Federation {
 
     fn evaluation_due(&self) -> bool {
         let run = &self.experiment.run;
-        self.round % run.evaluate_every == 0 || self.round == run.rounds
+        self.round.is_multiple_of(run.evaluate_every) || self.round == run.rounds
     }
 
     /// Accuracy and mean loss of the model on the test set.

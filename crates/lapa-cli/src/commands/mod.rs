@@ -10,7 +10,7 @@ mod run;
 use std::path::Path;
 
 use clap::{Parser, Subcommand};
-use lapa::config::{Experiment, Override};
+use lapa::config::{Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
 
 use crate::failure::{Failure, Outcome};
@@ -80,26 +80,54 @@ fn load_data(name: &DataName, mode: Mode) -> Result<Dataset, DataError> {
     lapa::data::load(name, &mut |event| progress.show(event))
 }
 
-/// Loads the data set of `experiment`. If `may_replace` and MNIST is nowhere to be had, the
-/// experiment turns to synthetic digits, and says so.
-fn load_or_replace(
-    experiment: &mut Experiment,
-    may_replace: bool,
+/// Reads the experiment of a file and loads its data. Without a file it is the quickstart, which
+/// makes do with what there is, unless a flag says what is meant.
+fn prepare(
+    file: Option<&Path>,
+    changes: &[String],
     mode: Mode,
-) -> Result<Dataset, Failure> {
-    match load_data(&experiment.data.name, mode) {
+) -> Result<(Experiment, Dataset), Failure> {
+    let mut experiment = experiment(file, changes)?;
+    let may_replace = file.is_none() && !sets(changes, "data.name");
+    let data = match load_data(&experiment.data.name, mode) {
         Err(error @ DataError::Unavailable { .. }) if may_replace => {
             eprintln!("notice: {error}\nnotice: going on with built-in synthetic digits instead");
             experiment.data.name = DataName::Synthetic;
-            Ok(load_data(&experiment.data.name, mode)?)
+            load_data(&experiment.data.name, mode)?
         }
-        result => Ok(result?),
+        result => result?,
+    };
+    if file.is_none() {
+        fit_sizes(&mut experiment.partition, changes, data.train.len(), mode);
+    }
+    Ok((experiment, data))
+}
+
+/// Training images of MNIST, for which the quickstart's devices have their sizes.
+const MNIST_IMAGES: usize = 60_000;
+
+/// Gives the quickstart's devices the same share of a smaller training set, unless a flag sets
+/// their sizes.
+fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize, mode: Mode) {
+    if images >= MNIST_IMAGES {
+        return;
+    }
+    let fit = |samples: u32| (samples as usize * images / MNIST_IMAGES).max(1) as u32;
+    for (key, range) in
+        [("iid_samples", &mut spec.iid_samples), ("non_iid_samples", &mut spec.non_iid_samples)]
+    {
+        let key = format!("partition.{key}");
+        if let Some(range) = range.as_mut().filter(|_| !sets(changes, &key)) {
+            *range = range.map(fit);
+            let [min, max] = range;
+            mode.notice(&format!(
+                "notice: {key} = [{min}, {max}], to fit {images} training images"
+            ));
+        }
     }
 }
 
-/// Whether a `-c` flag names the data set: then it is meant, and never replaced.
-fn names_data(changes: &[String]) -> bool {
-    changes
-        .iter()
-        .any(|change| change.split('=').next().is_some_and(|key| key.trim() == "data.name"))
+/// Whether a `-c` flag sets `key`: then it is meant, and never replaced.
+fn sets(changes: &[String], key: &str) -> bool {
+    changes.iter().any(|change| change.split('=').next().is_some_and(|name| name.trim() == key))
 }

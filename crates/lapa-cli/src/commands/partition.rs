@@ -39,9 +39,8 @@ const MOST_ROWS: usize = 60;
 pub fn execute(arguments: Arguments) -> Outcome {
     let mut changes = arguments.change.clone();
     changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
-    let mut experiment = super::experiment(arguments.config.as_deref(), &changes)?;
-    let may_replace = arguments.config.is_none() && !super::names_data(&arguments.change);
-    let data = super::load_or_replace(&mut experiment, may_replace, Mode::choose(false))?;
+    let (experiment, data) =
+        super::prepare(arguments.config.as_deref(), &changes, Mode::choose(false))?;
     let seed = experiment.run.seed;
     let rows = partition(&experiment.partition, &data.train.labels, data.classes, seed)?.rows();
     let plots = draw(&rows, &arguments.out)?;

@@ -36,8 +36,8 @@ pub struct Arguments {
     seed: Option<u64>,
     /// Worker threads, 0 for one per core; short for -c run.threads=N. Results do not depend
     /// on it.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
+    threads: Option<u32>,
     /// The run's folder, which must not exist yet [default: runs/NAME-N].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -100,9 +100,7 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
     let mut changes = arguments.change.clone();
     changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
     changes.extend(arguments.threads.map(|threads| format!("run.threads={threads}")));
-    let mut experiment = super::experiment(arguments.config.as_deref(), &changes)?;
-    let may_replace = arguments.config.is_none() && !super::names_data(&arguments.change);
-    let data = super::load_or_replace(&mut experiment, may_replace, mode)?;
+    let (experiment, data) = super::prepare(arguments.config.as_deref(), &changes, mode)?;
     if let Some(out) = &arguments.out {
         return Ok(Run::create(experiment, data, out)?);
     }
@@ -119,7 +117,7 @@ fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Run, Failure
     let folder = RunFolder::open(path)?;
     let mut experiment = folder.experiment()?;
     if let Some(threads) = arguments.threads {
-        experiment.run.threads = threads;
+        experiment.run.threads = threads as usize;
     }
     let data = super::load_data(&experiment.data.name, mode)?;
     Ok(Run::resume(folder, experiment, data)?)

@@ -159,7 +159,7 @@ impl Run {
             self.seconds += start.elapsed().as_secs_f64();
             flow = on_event(RunEvent::Round(&record));
             let round = record.round;
-            if round % checkpoint_every == 0 || round == rounds {
+            if round.is_multiple_of(checkpoint_every) || round == rounds {
                 self.checkpoint()?;
                 if on_event(RunEvent::Checkpoint { round }).is_break() {
                     flow = ControlFlow::Break(());

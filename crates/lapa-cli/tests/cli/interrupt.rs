@@ -1,0 +1,119 @@
+//! Runs that are stopped, killed and resumed end as if nothing had happened.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{failure, lapa, names, one_line, results, stdout_json, write_small};
+
+const ROUNDS: usize = 60;
+
+/// Starts a run of 60 quick rounds in `out`, or resumes it if it is there.
+fn start(place: &Path, out: &str) -> Child {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("lapa"));
+    command.current_dir(place).arg("run");
+    match place.join(out).exists() {
+        true => command.args(["--resume", out]),
+        false => command.args(["small.toml", "--out", out, "-c", "run.rounds=60"]).args([
+            "-c",
+            "run.checkpoint_every=2",
+            "-c",
+            "run.evaluate_every=30",
+        ]),
+    };
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// A folder with small.toml and a run `whole` that nothing disturbed; and the time that took.
+fn undisturbed() -> (TempDir, Duration) {
+    let place = TempDir::new().unwrap();
+    write_small(place.path());
+    let begun = Instant::now();
+    assert!(start(place.path(), "whole").wait_with_output().unwrap().status.success());
+    (place, begun.elapsed())
+}
+
+fn assert_whole(place: &Path, out: &str) {
+    let (run, whole) = (place.join(out), place.join("whole"));
+    assert_eq!(names(&run), names(&whole));
+    let (run, whole) = (results(&run), results(&whole));
+    assert_eq!(run.1.len(), ROUNDS);
+    assert!(run == whole, "{out} differs from the undisturbed run");
+}
+
+fn lines(file: &Path) -> usize {
+    fs::read(file).map_or(0, |bytes| bytes.iter().filter(|&&byte| byte == b'\n').count())
+}
+
+#[test]
+fn an_interrupt_stops_after_the_round() {
+    let (place, _) = undisturbed();
+    let place = place.path();
+    let run = start(place, "stopped");
+    let metrics = place.join("stopped/metrics.jsonl");
+    while lines(&metrics) < 5 {
+        sleep(Duration::from_millis(1));
+    }
+    // While it runs, no one else may have its folder.
+    let busy = lapa(place).args(["run", "--resume", "stopped"]).output().unwrap();
+    let interrupt = format!("kill -INT {}", run.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    if output.status.success() {
+        eprintln!("skipped: the run was over before the interrupt arrived");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{}", one_line(&output.stderr));
+    let told = one_line(&output.stdout);
+    assert!(told.contains("stopped after round"), "{told}");
+    assert!(told.contains("lapa run --resume stopped"), "{told}");
+    assert!(!place.join("stopped/summary.json").exists());
+    let text = one_line(&busy.stderr);
+    assert!(text.contains("stopped is in use by another process"), "{text}");
+    assert_eq!(busy.status.code(), Some(1));
+
+    let resume = ["run", "--resume", "stopped", "--quiet", "--format", "json"];
+    assert_eq!(stdout_json(lapa(place).args(resume))["rounds"], 60);
+    assert_whole(place, "stopped");
+    // Once more: finished stays finished.
+    assert_eq!(stdout_json(lapa(place).args(resume))["rounds"], 60);
+    assert_whole(place, "stopped");
+
+    fs::write(place.join("stopped/checkpoint.safetensors"), "short").unwrap();
+    let text = failure(lapa(place).args(["run", "--resume", "stopped"]), 1);
+    assert!(text.contains("checkpoint.safetensors"), "{text}");
+}
+
+#[test]
+fn killed_runs_resume_to_the_same_bits() {
+    let (place, whole) = undisturbed();
+    let place = place.path();
+    let runs = if std::env::var_os("LAPA_TEST_LONG").is_some() { 40 } else { 8 };
+    // Multiples of the golden ratio spread the moments evenly over the run, in no order.
+    let mut moments = (1..).map(|k| (f64::from(k) * 0.618_034).fract());
+    for run in 0..runs {
+        let out = format!("killed-{run}");
+        for _ in 0..3 {
+            let mut child = start(place, &out);
+            sleep(whole.mul_f64(moments.next().unwrap()));
+            // It may have finished by itself.
+            let _ = child.kill();
+            child.wait().unwrap();
+            if !place.join(&out).exists() {
+                let begun = format!(".{out}.");
+                let left = names(place).into_iter().filter(|name| name.contains(&out));
+                for name in left {
+                    assert!(name.starts_with(&begun) && name.ends_with(".partial"), "{name}");
+                }
+            }
+        }
+        let output = start(place, &out).wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", one_line(&output.stderr));
+        assert_whole(place, &out);
+    }
+}

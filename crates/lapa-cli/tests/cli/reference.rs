@@ -1,0 +1,71 @@
+//! Help, schema, and the committed pages made from them.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const COMMANDS: [&[&str]; 12] = [
+    &[],
+    &["run"],
+    &["init"],
+    &["config"],
+    &["config", "check"],
+    &["config", "schema"],
+    &["data"],
+    &["data", "list"],
+    &["data", "get"],
+    &["data", "path"],
+    &["partition"],
+    &["bench"],
+];
+
+#[test]
+fn every_command_has_help() {
+    let place = TempDir::new().unwrap();
+    for command in COMMANDS {
+        let text = stdout(lapa(place.path()).args(command).arg("--help").assert());
+        let usage = format!("Usage: {}", [&["lapa"], command].concat().join(" "));
+        assert!(text.contains(&usage), "{text}");
+    }
+    failure(&mut lapa(place.path()), 2);
+    failure(lapa(place.path()).arg("trian"), 2);
+    assert!(stdout(lapa(place.path()).arg("--version").assert()).contains("lapa "));
+}
+
+/// A committed page, or `None` in a checkout without it.
+fn page(name: &str) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let text = fs::read_to_string(path).ok();
+    if text.is_none() {
+        eprintln!("skipped: there is no docs/{name}");
+    }
+    text.map(|text| text.replace("\r\n", "\n"))
+}
+
+#[test]
+fn the_committed_schema_is_that_of_the_program() {
+    let place = TempDir::new().unwrap();
+    let schema = stdout_json(lapa(place.path()).args(["config", "schema"]));
+    assert!(schema["properties"]["run"].is_object());
+    if let Some(page) = page("config.schema.json") {
+        let committed: Value = serde_json::from_str(&page).unwrap();
+        assert_eq!(committed, schema, "run `cargo xtask gen`");
+    }
+}
+
+#[test]
+fn the_committed_help_is_that_of_the_program() {
+    let place = TempDir::new().unwrap();
+    let Some(page) = page("cli.md") else { return };
+    for command in COMMANDS {
+        let mut help = lapa(place.path());
+        let help = stdout(help.args(command).arg("--help").env("COLUMNS", "100").assert());
+        let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        let title = [&["lapa"], command].concat().join(" ");
+        let section = format!("## `{title}`\n\n```text\n{}\n```\n", help.join("\n"));
+        assert!(page.contains(&section), "{title} has changed: run `cargo xtask gen`");
+    }
+}
