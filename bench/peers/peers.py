@@ -11,13 +11,14 @@ Reads one command per line on standard input and answers one JSON line on standa
     quit
 
 S is the length of one measurement in seconds. Model, batch size and loss are those of `lapa bench`:
-a batch of 400 images of 28x28, softmax cross-entropy averaged over the batch. The images come from
-a fixed formula and, like handwritten digits, are mostly exact zeros.
+the first 400 training images of MNIST, softmax cross-entropy averaged over the batch. The argument
+is the folder of MNIST's IDX files.
 
-Run by hand:  printf 'batch 1\\nquit\\n' | python bench/peers/peers.py
+Run by hand:  printf 'batch 1\\nquit\\n' | python bench/peers/peers.py "$(lapa data path)/mnist"
 """
 
 import json
+import pathlib
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -52,22 +53,16 @@ def cnn(norm):
     )
 
 
-def unit(start, count):
-    """`count` numbers in [0, 1): a 32-bit integer hash of start, start + 1, … (20 bits kept)."""
-    mask = 0xFFFFFFFF
-    h = (torch.arange(start, start + count, dtype=torch.int64) * 2654435761) & mask
-    h ^= h >> 15
-    h = (h * 2246822519) & mask
-    h ^= h >> 13
-    return (h >> 12).to(torch.float32) / 2**20
+def images(count, first):
+    """`count` training images of MNIST from number `first` on, scaled to [0, 1], and labels."""
+    folder = pathlib.Path(sys.argv[1])
 
+    def read(name, header, size):
+        data = (folder / name).read_bytes()[header + first * size : header + (first + count) * size]
+        return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
-def images(count, seed):
-    """Images with an empty border and one pixel in four of the middle empty; labels in turn."""
-    u = unit(seed, count * 28 * 28).reshape(count, 1, 28, 28)
-    middle = torch.zeros(28, 28, dtype=torch.bool)
-    middle[5:23, 5:23] = True
-    return torch.where(middle & (u >= 0.25), u, 0.0), torch.arange(count) % 10
+    x = read("train-images-idx3-ubyte", 16, 28 * 28).reshape(count, 1, 28, 28) / 255
+    return x, read("train-labels-idx1-ubyte", 8, 1).long()
 
 
 def gradient_loop(model, x, y):
@@ -143,7 +138,7 @@ def round_step():
     models = [cnn(nn.BatchNorm2d(20)).to(memory_format=torch.channels_last) for _ in range(2)]
     shards = []
     for device in range(DEVICES):
-        x, y = images(BATCH, device * BATCH * 28 * 28)
+        x, y = images(BATCH, device * BATCH)
         shards.append((x.to(memory_format=torch.channels_last), y))
     weights = torch.cat([p.detach().reshape(-1) for p in models[0].parameters()])
     velocity = torch.zeros_like(weights)

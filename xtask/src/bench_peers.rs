@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::table::{self, Row};
 use crate::{Outcome, peers_env, process};
 
+/// Samples of a round in `peers.py`: 15 devices of 400.
+const ROUND_SAMPLES: f64 = 6000.0;
+
 /// How the comparison is run and shown.
 #[derive(Args)]
 pub struct Options {
@@ -50,12 +53,19 @@ pub fn run(options: &Options) -> Outcome {
         None => eprintln!("notice: no `taskset` here; the measurements are not pinned to a core"),
     }
 
-    let mut worker = Worker::start(&python, core)?;
+    // Both sides compute on the same images.
+    let data =
+        process::output(Command::new(&lapa).args(["data", "get", "mnist", "--format", "json"]))?;
+    let data: Value = serde_json::from_str(&data).map_err(|error| error.to_string())?;
+    let images = data["folder"].as_str().ok_or("`lapa data get mnist` named no folder")?;
+    let images = Path::new(images);
+
+    let mut worker = Worker::start(&python, images, core)?;
     let about = worker.ask("about")?;
     let mut rows = gradient_rows(&mut worker, &lapa, core, options)?;
     drop(worker);
     if options.round {
-        rows.push(round_row(&python, &lapa, options)?);
+        rows.push(round_row(&python, images, &lapa, options)?);
     }
 
     match options.format {
@@ -129,17 +139,20 @@ fn gradient_rows(
     Ok(rows.into())
 }
 
-/// Rounds per second, two threads on each side and no pinning.
-fn round_row(python: &Path, lapa: &Path, options: &Options) -> Result<Row, String> {
-    let mut worker = Worker::start(python, None)?;
+/// Samples per second of whole rounds, two threads on each side and no pinning. PyTorch's devices
+/// have 400 samples each, ours between 300 and 500.
+fn round_row(python: &Path, images: &Path, lapa: &Path, options: &Options) -> Result<Row, String> {
+    let mut worker = Worker::start(python, images, None)?;
     let seconds = options.seconds.to_string();
-    let arguments = ["bench", "--threads", "2", "--format", "json", "--seconds", &seconds];
+    let arguments =
+        ["bench", "--only", "round", "--threads", "2", "--format", "json", "--seconds", &seconds];
     let mut pairs = Vec::new();
     for pair in 0..options.pairs {
         eprintln!("round, pair {} of {}", pair + 1, options.pairs);
         let peer = worker.figure("round", options.seconds, "seconds")?;
-        let ours = number(&our_figures(lapa, &arguments, None)?, "round_seconds")?;
-        pairs.push((1.0 / ours, 1.0 / peer));
+        let ours = our_figures(lapa, &arguments, None)?;
+        let ours = number(&ours, "round_samples")? / number(&ours, "round_seconds")?;
+        pairs.push((ours, ROUND_SAMPLES / peer));
     }
     Ok(Row { name: "federated round, two threads / channels_last", pairs })
 }
@@ -162,9 +175,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(python: &Path, core: Option<u32>) -> Result<Self, String> {
+    fn start(python: &Path, images: &Path, core: Option<u32>) -> Result<Self, String> {
         let mut process = pinned(python, core)
             .arg(process::root().join("bench/peers/peers.py"))
+            .arg(images)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

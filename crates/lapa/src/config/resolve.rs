@@ -97,9 +97,7 @@ fn learn(
                 "remove clip_norm, or set clip to \"device\" or \"sample\"",
             ));
         }
-        (_, norm) => {
-            Some(norm.unwrap_or(defaults::clip_norm(clip, update, batch_fraction)))
-        }
+        (_, norm) => Some(norm.unwrap_or(defaults::clip_norm(clip, update, batch_fraction))),
     };
     Ok(Learn {
         update,

@@ -39,7 +39,8 @@ impl ConvPoolRelu {
         if !covered || !has_fast_convolution() {
             return None;
         }
-        let pooled = Shape::new(channels, (input.rows - size + 1) / 2, (input.cols - size + 1) / 2);
+        let pooled_len = |len: usize| (len + 1 - size) / 2;
+        let pooled = Shape::new(channels, pooled_len(input.rows), pooled_len(input.cols));
         let start = |cell: usize| 2 * (cell / pooled.cols) * input.cols + 2 * (cell % pooled.cols);
         let starts = (0..pooled.area()).map(|cell| start(cell) as u16).collect();
         Some(Self { geometry: Geometry { input, pooled, kernel: size }, starts })

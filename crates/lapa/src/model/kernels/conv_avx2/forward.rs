@@ -179,4 +179,3 @@ fn pool_relu(top: __m256, bottom: __m256, patch: i32, width: i32) -> (__m128, __
     // max(0, x) with x second keeps NaN.
     (_mm_max_ps(_mm_setzero_ps(), best), _mm_packus_epi32(position, position))
 }
-

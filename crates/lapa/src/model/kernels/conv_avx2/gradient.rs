@@ -1,5 +1,7 @@
 //! Parameter gradient of one sample: each active cell adds its value times the patch under it.
 
+#![allow(clippy::needless_range_loop, reason = "register tiles read best by their indices")]
+
 use std::arch::x86_64::*;
 
 use super::Geometry;
@@ -187,8 +189,7 @@ fn tail_mask(run: usize) -> __m256 {
 /// [`add_runs`] by rows and vectors.
 struct AddRuns<const FRESH: bool>;
 
-type AddRunsFn =
-    unsafe fn(&[f32], usize, (&[u32], &[f32]), (&mut [f32], usize), bool, &mut Norm);
+type AddRunsFn = unsafe fn(&[f32], usize, (&[u32], &[f32]), (&mut [f32], usize), bool, &mut Norm);
 
 impl<const F: bool> AddRuns<F> {
     const TABLE: [[AddRunsFn; MOST_VECTORS]; 2] = [
