@@ -252,7 +252,7 @@ proptest! {
             Layer::MaxPool,
             Layer::Relu,
         ];
-        let inner = ((rows - size(kernels.0) + 1) / 2).min((cols - size(kernels.0) + 1) / 2);
+        let inner = (rows.min(cols) + 1 - size(kernels.0)) / 2;
         if inner > size(kernels.1) {
             layers.extend([
                 Layer::Conv { channels: channels.1, kernel: size(kernels.1) },
