@@ -74,6 +74,7 @@ impl ConvPoolRelu {
         // SAFETY: as above.
         unsafe {
             kernel::transpose(g.input.channels, g.input.area(), row(pass.x, i, inputs), scratch);
+            kernel::prefetch(row(pass.x, (i + 1).min(pass.n - 1), inputs));
         }
         scratch
     }
@@ -119,9 +120,12 @@ impl Stage for ConvPoolRelu {
                 kernel::compact_by_cell(g, &self.starts, y, dy, offsets, active);
             }
             with_kernel_size!(g.kernel, input_gradient(g, &self.starts, spread, active, scratch));
-            let dx = &mut dx[i * inputs..][..inputs];
             // SAFETY: as above.
-            unsafe { kernel::transpose(g.input.area(), g.input.channels, scratch, dx) };
+            unsafe {
+                let this = &mut dx[i * inputs..][..inputs];
+                kernel::transpose(g.input.area(), g.input.channels, scratch, this);
+                kernel::prefetch(row(dx, (i + 1).min(pass.n - 1), inputs));
+            }
         }
     }
 
