@@ -8,6 +8,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod aggregate;
+mod atomic;
 pub mod config;
 pub mod data;
 pub mod learn;

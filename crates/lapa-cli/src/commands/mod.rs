@@ -7,9 +7,9 @@ mod init;
 mod partition;
 mod run;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use lapa::config::{Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
 
@@ -80,27 +80,47 @@ fn load_data(name: &DataName, mode: Mode) -> Result<Dataset, DataError> {
     lapa::data::load(name, &mut |event| progress.show(event))
 }
 
-/// Reads the experiment of a file and loads its data. Without a file it is the quickstart, which
-/// makes do with what there is, unless a flag says what is meant.
-fn prepare(
-    file: Option<&Path>,
-    changes: &[String],
-    mode: Mode,
-) -> Result<(Experiment, Dataset), Failure> {
-    let mut experiment = experiment(file, changes)?;
-    let may_replace = file.is_none() && !sets(changes, "data.name");
-    let data = match load_data(&experiment.data.name, mode) {
-        Err(error @ DataError::Unavailable { .. }) if may_replace => {
-            eprintln!("notice: {error}\nnotice: going on with built-in synthetic digits instead");
-            experiment.data.name = DataName::Synthetic;
-            load_data(&experiment.data.name, mode)?
+/// Where an experiment comes from: a file or the quickstart, and flags.
+#[derive(Args)]
+struct Source {
+    /// The configuration file (TOML); see `lapa init`.
+    config: Option<PathBuf>,
+    /// Change a key, as `section.key=value`; may be given several times.
+    #[arg(short = 'c', value_name = "KEY=VALUE")]
+    change: Vec<String>,
+    /// Seed of every random choice; short for -c run.seed=N.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl Source {
+    /// Reads the experiment, with one more change if there is one, and loads its data. Without a
+    /// file it is the quickstart, which makes do with what there is, unless a flag says what is
+    /// meant.
+    fn prepare(
+        &self,
+        change: Option<String>,
+        mode: Mode,
+    ) -> Result<(Experiment, Dataset), Failure> {
+        let seed = self.seed.map(|seed| format!("run.seed={seed}"));
+        let changes: Vec<String> = self.change.iter().cloned().chain(seed).chain(change).collect();
+        let mut experiment = experiment(self.config.as_deref(), &changes)?;
+        let quickstart = self.config.is_none();
+        let may_replace = quickstart && !sets(&changes, "data.name");
+        let data = match load_data(&experiment.data.name, mode) {
+            Err(error @ DataError::Unavailable { .. }) if may_replace => {
+                eprintln!("notice: {error}");
+                eprintln!("notice: going on with built-in synthetic digits instead");
+                experiment.data.name = DataName::Synthetic;
+                load_data(&experiment.data.name, mode)?
+            }
+            result => result?,
+        };
+        if quickstart {
+            fit_sizes(&mut experiment.partition, &changes, data.train.len(), mode);
         }
-        result => result?,
-    };
-    if file.is_none() {
-        fit_sizes(&mut experiment.partition, changes, data.train.len(), mode);
+        Ok((experiment, data))
     }
-    Ok((experiment, data))
 }
 
 /// Training images of MNIST, for which the quickstart's devices have their sizes.

@@ -17,14 +17,8 @@ use crate::progress::Mode;
 /// quickstart's partition.
 #[derive(Args)]
 pub struct Arguments {
-    /// The configuration file (TOML).
-    config: Option<PathBuf>,
-    /// Change a key, as `section.key=value`; may be given several times.
-    #[arg(short = 'c', value_name = "KEY=VALUE")]
-    change: Vec<String>,
-    /// Seed of the partition; short for -c run.seed=N.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    source: super::Source,
     /// The folder for the plots.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -37,10 +31,7 @@ pub struct Arguments {
 const MOST_ROWS: usize = 60;
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mut changes = arguments.change.clone();
-    changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
-    let (experiment, data) =
-        super::prepare(arguments.config.as_deref(), &changes, Mode::choose(false))?;
+    let (experiment, data) = arguments.source.prepare(None, Mode::choose(false))?;
     let seed = experiment.run.seed;
     let rows = partition(&experiment.partition, &data.train.labels, data.classes, seed)?.rows();
     let plots = draw(&rows, &arguments.out)?;

@@ -26,14 +26,8 @@ use crate::progress::{Mode, RoundProgress};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// The configuration file (TOML); see `lapa init`.
-    config: Option<PathBuf>,
-    /// Change a key, as `section.key=value`; may be given several times.
-    #[arg(short = 'c', value_name = "KEY=VALUE")]
-    change: Vec<String>,
-    /// Seed of every random choice; short for -c run.seed=N.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    source: super::Source,
     /// Worker threads, 0 for one per core; short for -c run.threads=N. Results do not depend
     /// on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
@@ -57,11 +51,11 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.quiet);
-    stop_on_interrupt()?;
     let run = match &arguments.resume {
         Some(folder) => resume(folder, &arguments, mode)?,
         None => create(&arguments, mode)?,
     };
+    stop_on_interrupt()?;
     let folder = run.folder().to_path_buf();
     let mut progress: Option<RoundProgress> = None;
     let outcome = run.execute(&mut |event| {
@@ -97,20 +91,16 @@ fn stop_on_interrupt() -> Result<(), Failure> {
 }
 
 fn create(arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
-    let mut changes = arguments.change.clone();
-    changes.extend(arguments.seed.map(|seed| format!("run.seed={seed}")));
-    changes.extend(arguments.threads.map(|threads| format!("run.threads={threads}")));
-    let (experiment, data) = super::prepare(arguments.config.as_deref(), &changes, mode)?;
+    let threads = arguments.threads.map(|threads| format!("run.threads={threads}"));
+    let (experiment, data) = arguments.source.prepare(threads, mode)?;
     if let Some(out) = &arguments.out {
         return Ok(Run::create(experiment, data, out)?);
     }
-    let name = match &arguments.config {
-        Some(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    let name = match &arguments.source.config {
+        Some(file) => file.file_stem().unwrap_or_default().to_owned(),
         None => "quickstart".into(),
     };
-    // Unwrap safety: there are more numbers than folders.
-    let free = (1..).map(|n| PathBuf::from(format!("runs/{name}-{n}"))).find(|path| !path.exists());
-    Ok(Run::create(experiment, data, &free.unwrap())?)
+    Ok(Run::create_numbered(experiment, data, &Path::new("runs").join(name))?)
 }
 
 fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {

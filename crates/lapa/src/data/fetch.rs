@@ -7,6 +7,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::atomic::write_atomically;
+
 use super::idx::{self, Idx};
 use super::known::{Known, KnownFile};
 use super::{CacheState, DataError, Tried};
@@ -167,16 +169,9 @@ pub fn state(set: &Known, folder: &Path) -> CacheState {
     state
 }
 
-/// Replaces a file in one step. Only the holder of the lock gets here, so the name is free.
+/// Replaces a file in one step. Only the holder of the lock gets here.
 fn store(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
-    let aside = path.with_extension("tmp");
-    let write = || {
-        let mut file = File::create(&aside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&aside, path)
-    };
-    write().map_err(io(path, "write"))
+    write_atomically(path, |file| file.write_all(bytes)).map_err(io(path, "write"))
 }
 
 /// Held until the file is dropped, also when the process dies.

@@ -2,7 +2,6 @@
 //!
 //! Every field is explained in docs/metrics.md.
 
-pub(crate) mod atomic;
 mod error;
 mod metrics;
 pub mod number;

@@ -17,9 +17,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
-use super::atomic::write_atomically;
 use super::metrics::for_each_line;
 use super::{ObserveError, number};
+use crate::atomic::write_atomically;
 
 /// Rows held in memory at a time.
 const ROW_GROUP: usize = 1 << 16;

@@ -20,7 +20,7 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::render_multiple;
 
-use crate::observe::atomic::write_atomically;
+use crate::atomic::write_atomically;
 
 pub use bars::StackedBars;
 pub use figure::{Figure, Series};

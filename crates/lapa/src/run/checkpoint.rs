@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::RunError;
 use crate::aggregate::GlobalModel;
+use crate::atomic::write_atomically;
 use crate::model::Network;
-use crate::observe::atomic::write_atomically;
 
 /// Name of the checkpoint in a run folder.
 pub(super) const FILE: &str = "checkpoint.safetensors";

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::RunError;
+use crate::atomic::write_atomically;
 use crate::config::Experiment;
 use crate::data::{Dataset, FileHash};
-use crate::observe::atomic::write_atomically;
 
 /// An open run folder. No other process can open it for writing while this lives.
 #[derive(Debug)]
@@ -101,16 +101,18 @@ impl Manifest {
 }
 
 impl RunFolder {
-    /// Fills a new folder beside `path` by `fill`, then renames it: whoever sees `path` sees a
-    /// run that can be resumed.
+    /// Fills a new folder by `fill`, then renames it to the first of `paths` that is free: whoever
+    /// sees that path sees a run that can be resumed. All paths have the same parent.
     pub(super) fn create(
-        path: &Path,
+        paths: impl IntoIterator<Item = PathBuf>,
         fill: impl FnOnce(&Path) -> Result<(), RunError>,
     ) -> Result<Self, RunError> {
-        if path.exists() {
-            return Err(RunError::Exists(path.into()));
-        }
-        let name = path.file_name().ok_or_else(|| RunError::NoName(path.into()))?;
+        let mut paths = paths.into_iter().peekable();
+        let taken = paths.peek().cloned().unwrap_or_default();
+        let Some(path) = paths.find(|path| !path.exists()) else {
+            return Err(RunError::Exists(taken));
+        };
+        let name = path.file_name().ok_or_else(|| RunError::NoName(path.clone()))?;
         let parent = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
@@ -122,16 +124,21 @@ impl RunFolder {
             .suffix(".partial")
             .tempdir_in(parent)
             .map_err(RunError::io("create a folder in", parent))?;
-        let lock = lock(partial.path(), path)?;
+        let lock = lock(partial.path(), &path)?;
         fill(partial.path())?;
-        // Renaming a folder onto an empty one would succeed, onto a file or a full one fail.
-        fs::rename(partial.path(), path).map_err(|source| match path.exists() {
-            true => RunError::Exists(path.into()),
-            false => RunError::Io { action: "create", path: path.into(), source },
-        })?;
-        // Renamed away: there is nothing left to clean up.
-        let _ = partial.keep();
-        Ok(Self { path: path.into(), _lock: lock })
+        // Another process may have taken the path meanwhile: go on to the next one.
+        for path in std::iter::once(path.clone()).chain(paths) {
+            match fs::rename(partial.path(), &path) {
+                Ok(()) => {
+                    // Renamed away: there is nothing left to clean up.
+                    let _ = partial.keep();
+                    return Ok(Self { path, _lock: lock });
+                }
+                Err(_) if path.exists() => {}
+                Err(source) => return Err(RunError::Io { action: "create", path, source }),
+            }
+        }
+        Err(RunError::Exists(path))
     }
 
     /// Opens the folder of an earlier run.

@@ -12,7 +12,7 @@ mod folder;
 use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 pub use error::RunError;
 pub use folder::{Machine, Manifest, ManifestData, RunFolder};
 
+use crate::atomic::write_atomically;
 use crate::config::Experiment;
 use crate::data::Dataset;
-use crate::observe::atomic::write_atomically;
 use crate::observe::{self, MetricsWriter, RoundRecord};
 use crate::round::Federation;
 use checkpoint::State;
@@ -93,10 +93,32 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a run in a new folder.
+    /// Begins a run in the new folder `path`.
     pub fn create(experiment: Experiment, data: Dataset, path: &Path) -> Result<Self, RunError> {
+        Self::create_at(experiment, data, [path.to_path_buf()])
+    }
+
+    /// Begins a run in the first new folder of `path`-1, `path`-2, …
+    pub fn create_numbered(
+        experiment: Experiment,
+        data: Dataset,
+        path: &Path,
+    ) -> Result<Self, RunError> {
+        let numbered = |n: u32| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!("-{n}"));
+            name.into()
+        };
+        Self::create_at(experiment, data, (1..).map(numbered))
+    }
+
+    fn create_at(
+        experiment: Experiment,
+        data: Dataset,
+        paths: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Self, RunError> {
         let federation = Federation::new(experiment, data)?;
-        let folder = RunFolder::create(path, |partial| {
+        let folder = RunFolder::create(paths, |partial| {
             let config = federation.experiment().to_toml();
             let path = partial.join(folder::CONFIG);
             write_atomically(&path, |file| file.write_all(config.as_bytes()))

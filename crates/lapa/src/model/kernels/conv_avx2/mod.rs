@@ -141,8 +141,7 @@ impl Geometry {
 #[target_feature(enable = "avx2,fma")]
 pub(in crate::model) fn prefetch(values: &[f32]) {
     for line in values.chunks(16) {
-        // SAFETY: a hint, which reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
     }
 }
 

@@ -17,13 +17,22 @@ pub(crate) fn write_atomically<E: From<io::Error>>(
     let result = File::create(&temporary).map_err(E::from).and_then(|mut file| {
         write(&mut file)?;
         file.sync_all()?;
-        Ok(fs::rename(&temporary, path)?)
+        fs::rename(&temporary, path)?;
+        Ok(sync_folder(path)?)
     });
     if result.is_err() {
         // The first error is the one to report, whether or not the cleaning works.
         let _ = fs::remove_file(&temporary);
     }
     result
+}
+
+/// Makes the rename itself last: on Unix it is on the disk once the folder is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) && folder != Path::new("") => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
