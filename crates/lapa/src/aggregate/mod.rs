@@ -67,3 +67,34 @@ impl GlobalModel {
         self.statistics.copy_from_slice(&delta.statistics);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(samples: u32, gradient: [f32; 2], statistics: [f32; 1]) -> LocalUpdate {
+        LocalUpdate {
+            samples,
+            gradient: gradient.into(),
+            statistics: statistics.into(),
+            ..LocalUpdate::default()
+        }
+    }
+
+    #[test]
+    fn fedavg_weighs_by_samples() {
+        let updates = [update(30, [1.0, -2.0], [4.0]), update(10, [5.0, 2.0], [0.0])];
+        assert_eq!(fedavg(&updates), [0.75, 0.25]);
+    }
+
+    #[test]
+    fn the_weighted_sum_is_that_of_the_round_and_of_no_earlier_one() {
+        let mut delta = GlobalDelta::default();
+        let updates = [update(30, [1.0, -2.0], [4.0]), update(10, [5.0, 2.0], [0.0])];
+        for _ in 0..2 {
+            delta.combine(&[0.75, 0.25], &updates);
+            assert_eq!(delta.gradient, [2.0, -1.0]);
+            assert_eq!(delta.statistics, [3.0]);
+        }
+    }
+}

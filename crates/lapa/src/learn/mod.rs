@@ -173,7 +173,94 @@ fn clip(gradient: &mut [f32], norm: f64, clip_norm: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::model::{Layer, Network, Shape};
+    use crate::seed::{Purpose, stream};
+
+    fn setting() -> (Arc<Network>, Split, Vec<f32>) {
+        let layers = [Layer::Linear { outputs: 3 }];
+        let network = Arc::new(Network::new(Shape::new(1, 2, 2), &layers).unwrap());
+        let images = (0..4 * 10).map(|i| (i * 37 % 256) as u8).collect();
+        let labels = (0..10).map(|i| i % 3).collect();
+        let data = Split { images, labels, rows: 2, cols: 2 };
+        let parameters = network.initial_parameters(&mut stream(1, Purpose::ModelInit, 0, 0));
+        (network, data, parameters)
+    }
+
+    fn learn(update: Update, batch_fraction: f64) -> Learn {
+        let clip = Clip::None;
+        Learn { update, batch_fraction, learning_rate: 0.25, momentum: 0.0, clip, clip_norm: None }
+    }
+
+    fn assert_close(ours: &[f32], theirs: &[f32]) {
+        for (a, b) in ours.iter().zip(theirs) {
+            assert!((a - b).abs() < 1e-5, "{a} ≠ {b}");
+        }
+    }
+
+    /// With all samples in one batch the order does not matter, and both updates are the plain
+    /// gradient of the device's loss.
+    #[test]
+    fn one_full_batch_gives_the_gradient_in_both_readings() {
+        let (network, data, p) = setting();
+        let samples: Vec<u32> = (2..9).collect();
+        let mut expected = vec![0.0; p.len()];
+        let batch = Batch { data: &data, samples: &samples };
+        Worker::new(network.clone()).gradient(&p, batch, &mut expected);
+        for kind in [Update::Gradient, Update::Epoch] {
+            let mut learner = Learner::new(Worker::new(network.clone()));
+            let mut update = LocalUpdate::default();
+            let mut rng = stream(7, Purpose::Batch, 1, 0);
+            learner
+                .local_update(&learn(kind, 1.0), &p, &data, &samples, &mut rng, &mut update)
+                .unwrap();
+            assert_close(&update.gradient, &expected);
+            assert_eq!((update.samples, update.clipped), (7, 0.0));
+        }
+    }
+
+    /// An epoch in plain steps: w ← w − λ∇F on each batch of the same shuffled order, and
+    /// (w₀ − w)/λ at the end.
+    #[test]
+    fn an_epoch_uploads_what_its_steps_moved() {
+        let (network, data, p) = setting();
+        let samples: Vec<u32> = (0..10).collect();
+        let learn = learn(Update::Epoch, 0.2);
+        let mut learner = Learner::new(Worker::new(network.clone()));
+        let mut update = LocalUpdate::default();
+        let mut rng = stream(7, Purpose::Batch, 1, 0);
+        learner.local_update(&learn, &p, &data, &samples, &mut rng, &mut update).unwrap();
+
+        let mut order = samples.clone();
+        order.shuffle(&mut stream(7, Purpose::Batch, 1, 0));
+        let mut worker = Worker::new(network);
+        let (mut w, mut gradient) = (p.clone(), vec![0.0; p.len()]);
+        for samples in order.chunks(2) {
+            worker.gradient(&w, Batch { data: &data, samples }, &mut gradient);
+            w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= 0.25 * g);
+        }
+        let expected: Vec<f32> = p.iter().zip(&w).map(|(p, w)| (p - w) / 0.25).collect();
+        assert_close(&update.gradient, &expected);
+    }
+
+    #[test]
+    fn an_update_that_is_not_finite_is_refused() {
+        let (network, data, mut p) = setting();
+        p[0] = f32::NAN;
+        let mut learner = Learner::new(Worker::new(network));
+        let mut rng = stream(7, Purpose::Batch, 1, 0);
+        let result = learner.local_update(
+            &learn(Update::Gradient, 1.0),
+            &p,
+            &data,
+            &[1, 2],
+            &mut rng,
+            &mut LocalUpdate::default(),
+        );
+        assert_eq!(result, Err(NotFinite));
+    }
 
     #[test]
     fn clipping_keeps_direction_and_never_exceeds_the_norm() {
