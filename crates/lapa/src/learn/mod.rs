@@ -4,11 +4,8 @@ use rand::seq::SliceRandom;
 
 use crate::config::{Clip, Learn, Update};
 use crate::data::Split;
-use crate::model::{Batch, Worker};
+use crate::model::{Batch, CLIP_MARGIN, Worker};
 use crate::seed::Stream;
-
-/// Clipping leaves this much room for rounding, so that no clipped upload exceeds C.
-const CLIP_MARGIN: f64 = 1.0 - 1e-5;
 
 /// What a device has computed and not yet sent. Its memory is reused from round to round.
 #[derive(Clone, Debug, Default)]
@@ -164,7 +161,7 @@ fn clip(gradient: &mut [f32], norm: f64, clip_norm: f64) -> bool {
     if norm <= clip_norm {
         return false;
     }
-    let factor = (CLIP_MARGIN * clip_norm / norm) as f32;
+    let factor = (f64::from(CLIP_MARGIN) * clip_norm / norm) as f32;
     for value in gradient {
         *value *= factor;
     }

@@ -5,7 +5,7 @@
 //!
 //! A [`Network`] is built from a list of [`Layer`]s; one's own model is one's own list. A
 //! [`Worker`] is one thread's scratch memory for a network: after its first batch it allocates
-//! nothing.
+//! nothing of its own (a matrix product still asks for a packing buffer).
 
 mod gemm;
 mod kernels;
@@ -19,5 +19,6 @@ mod zoo;
 pub use gemm::matrix_product;
 pub use layer::{Layer, ModelError, Shape};
 pub use network::{Kernels, Network, Tensor};
+pub(crate) use worker::CLIP_MARGIN;
 pub use worker::{Batch, Clipped, Evaluation, Worker};
 pub use zoo::{cnn, logistic, mlp, network};

@@ -35,8 +35,8 @@ pub struct Evaluation {
     pub loss_sum: f64,
 }
 
-/// Clipping leaves this much room for rounding, so that no clipped gradient exceeds C.
-const CLIP_MARGIN: f32 = 1.0 - 1e-5;
+/// Clipping leaves this much room for rounding, so that nothing clipped exceeds C.
+pub(crate) const CLIP_MARGIN: f32 = 1.0 - 1e-5;
 
 /// Computes gradients of one network in one thread.
 pub struct Worker {
