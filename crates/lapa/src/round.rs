@@ -7,8 +7,8 @@ use std::time::Instant;
 use rand::seq::index;
 
 use crate::aggregate::{self, GlobalDelta, GlobalModel};
-use crate::config::{Experiment, ObserveDevices};
-use crate::data::{Dataset, Split};
+use crate::config::{Clip, Experiment, ObserveDevices};
+use crate::data::Dataset;
 use crate::learn::{Learner, LocalUpdate};
 use crate::model::{Batch, Evaluation, Network, Worker};
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, RoundRecord};
@@ -49,6 +49,24 @@ pub enum FederationError {
         /// What does not fit.
         source: crate::model::ModelError,
     },
+    /// A network of one's own does not fit the data.
+    #[error(
+        "the network has {has_inputs} inputs and {has_outputs} outputs, \
+         but the data need {inputs} inputs and at least {outputs} outputs"
+    )]
+    Network {
+        /// Inputs of the network.
+        has_inputs: usize,
+        /// Outputs of the network.
+        has_outputs: usize,
+        /// Pixels per image.
+        inputs: usize,
+        /// Classes.
+        outputs: usize,
+    },
+    /// A network of one's own has batch norm, and samples are to be clipped.
+    #[error("learn.clip = \"sample\" does not go with batch norm: use group norm")]
+    NoSampleGradients,
     /// No threads.
     #[error("cannot start {threads} threads: {source}")]
     Threads {
@@ -84,8 +102,29 @@ pub enum FederationError {
 }
 
 impl Federation {
-    /// Partitions the data, builds the model, starts the threads. Round 0 is the initial model.
+    /// Builds the configured model, then as [`Federation::with_network`].
     pub fn new(experiment: Experiment, data: Dataset) -> Result<Self, FederationError> {
+        let (rows, cols) = (data.train.rows, data.train.cols);
+        let network = crate::model::network(&experiment.model, rows, cols, data.classes)
+            .map_err(|source| FederationError::Model { rows, cols, source })?;
+        Self::with_network(experiment, data, network)
+    }
+
+    /// Partitions the data and starts the threads for a network of one's own, in place of the
+    /// experiment's `[model]`. Round 0 is the initial model.
+    pub fn with_network(
+        experiment: Experiment,
+        data: Dataset,
+        network: Network,
+    ) -> Result<Self, FederationError> {
+        let (inputs, outputs) = (data.train.rows * data.train.cols, data.classes);
+        if network.inputs() != inputs || network.classes() < outputs {
+            let (has_inputs, has_outputs) = (network.inputs(), network.classes());
+            return Err(FederationError::Network { has_inputs, has_outputs, inputs, outputs });
+        }
+        if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
+            return Err(FederationError::NoSampleGradients);
+        }
         let seed = experiment.run.seed;
         let partition = crate::partition::partition(
             &experiment.partition,
@@ -93,9 +132,6 @@ impl Federation {
             data.classes,
             seed,
         )?;
-        let (rows, cols) = (data.train.rows, data.train.cols);
-        let network = crate::model::network(&experiment.model, rows, cols, data.classes)
-            .map_err(|source| FederationError::Model { rows, cols, source })?;
         let network = Arc::new(network);
         let threads = match experiment.run.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -293,11 +329,6 @@ impl Federation {
     /// The data set.
     pub fn data(&self) -> &Dataset {
         &self.data
-    }
-
-    /// Training images.
-    pub fn train(&self) -> &Split {
-        &self.data.train
     }
 
     /// Who holds which samples.

@@ -8,6 +8,7 @@ use lapa::data::Split;
 use lapa::model::{Batch, Kernels, Layer, Network, Shape, Worker, cnn, logistic, mlp};
 use lapa::seed::{Purpose, stream};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rand::RngExt;
 use serde_json::Value;
 
@@ -207,6 +208,44 @@ fn gradients_match_finite_differences() {
     }
 }
 
+/// Batch and clipped gradient of the fast kernels against the im2col twin.
+fn compare_with_twin(shape: Shape, layers: &[Layer], n: usize, seed: u64) {
+    let data = random_split(n, shape.rows, shape.cols, 7, seed);
+    let samples = all(&data);
+    let batch = Batch { data: &data, samples: &samples };
+    let run = |kernels| {
+        let network = Arc::new(Network::with_kernels(shape, layers, kernels).unwrap());
+        let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
+        let mut worker = Worker::new(network);
+        let (mut plain, mut clipped) = (vec![f32::NAN; p.len()], vec![f32::NAN; p.len()]);
+        let loss = worker.gradient(&p, batch, &mut plain);
+        worker.clipped_gradient(&p, batch, 0.5, &mut clipped);
+        (loss, plain, clipped)
+    };
+    let (fast, twin) = (run(Kernels::Fast), run(Kernels::Reference));
+    assert!((fast.0 - twin.0).abs() < 1e-4, "{shape}: loss {} ≠ {}", fast.0, twin.0);
+    for (name, a, b) in [("batch", fast.1, twin.1), ("clipped", fast.2, twin.2)] {
+        let difference: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+        assert!(norm(&difference) < 1e-4 * (norm(&b) + 1e-3), "{shape} {layers:?}: {name} differs");
+    }
+}
+
+/// Shapes at the edges of the kernels: more tiles than a mask has bits, more rows than are
+/// searched for blank ones, the smallest image, one channel more or less than a block.
+#[test]
+fn fast_kernels_match_the_im2col_twin_at_the_edges() {
+    let edges = [(20, 300, 5, 3), (10, 270, 3, 6), (90, 12, 5, 5), (6, 6, 5, 4), (4, 4, 3, 11)];
+    for (rows, cols, kernel, channels) in edges {
+        let layers = [
+            Layer::Conv { channels, kernel },
+            Layer::MaxPool,
+            Layer::Relu,
+            Layer::Linear { outputs: 7 },
+        ];
+        compare_with_twin(Shape::new(1, rows, cols), &layers, 3, 5);
+    }
+}
+
 /// Whole models along their gradient g: the loss must change by h·‖g‖². One direction through
 /// all parameters crosses few kinks, and each by little.
 #[test]
@@ -233,7 +272,12 @@ fn whole_models_match_a_finite_difference_along_their_gradient() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if long() { 500 } else { 60 }))]
+    #![proptest_config(ProptestConfig {
+        cases: if long() { 500 } else { 60 },
+        rng_seed: RngSeed::Fixed(1),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// The fused kernels against im2col over random shapes: two convolutions, so that the input
     /// gradient is exercised with several channels.
@@ -261,26 +305,7 @@ proptest! {
             ]);
         }
         layers.extend([Layer::GroupNorm { groups: 1 }, Layer::Linear { outputs: 7 }]);
-        let shape = Shape::new(1, rows, cols);
-        let data = random_split(n, rows, cols, 7, seed);
-        let samples = all(&data);
-        let batch = Batch { data: &data, samples: &samples };
-        let run = |kernels| {
-            let network = Arc::new(Network::with_kernels(shape, &layers, kernels).unwrap());
-            let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
-            let mut worker = Worker::new(network);
-            let (mut plain, mut clipped) = (vec![f32::NAN; p.len()], vec![f32::NAN; p.len()]);
-            let loss = worker.gradient(&p, batch, &mut plain);
-            let report = worker.clipped_gradient(&p, batch, 0.5, &mut clipped);
-            (loss, plain, clipped, report.clipped)
-        };
-        let (fast, twin) = (run(Kernels::Fast), run(Kernels::Reference));
-        prop_assert!((fast.0 - twin.0).abs() < 1e-4, "loss {} ≠ {}", fast.0, twin.0);
-        prop_assert_eq!(fast.3, twin.3);
-        for (name, a, b) in [("batch", fast.1, twin.1), ("clipped", fast.2, twin.2)] {
-            let difference: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
-            prop_assert!(norm(&difference) < 1e-4 * (norm(&b) + 1e-3), "{name} differs");
-        }
+        compare_with_twin(Shape::new(1, rows, cols), &layers, n, seed);
     }
 
     /// Clipping many samples at once against a loop over batches of one.

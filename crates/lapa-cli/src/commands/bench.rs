@@ -21,13 +21,13 @@ use crate::progress::Mode;
 /// Measure the engine's speed on this machine.
 ///
 /// Gradients: the paper's CNN, batches of 400, one core. Rounds: 15 devices of 3000–5000 samples,
-/// batch 10 %, without evaluation and checkpoints. Every figure is a median over repetitions that
-/// take turns. Compare figures only within one run: machines and their load differ.
+/// batch 10 %, without evaluation and checkpoints. Figures of speed are medians over repetitions
+/// that take turns. Compare figures only within one run: machines and their load differ.
 #[derive(Args)]
 pub struct Arguments {
     /// Threads of the rounds, 0 for one per core.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1024))]
+    threads: u32,
     /// Measure only this.
     #[arg(long, value_enum)]
     only: Option<Part>,
@@ -167,14 +167,14 @@ fn gradients(
 /// Rounds on one thread and on `threads`, beside the bare gradients of the same batches.
 fn rounds(
     data: &Dataset,
-    threads: usize,
+    threads: u32,
     budget: Duration,
     figures: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
     // As many samples per device as the data allow, so that synthetic digits work too.
     let most = (data.train.len() / 12).min(5000);
     let sizes = format!("[{},{most}]", most * 3 / 5);
-    let federation = |threads: usize| -> Result<Federation, Failure> {
+    let federation = |threads: u32| -> Result<Federation, Failure> {
         let flags = [
             "profile=paper".into(),
             "run.rounds=1000000".into(),
@@ -261,6 +261,10 @@ fn short_run(lapa: &Path, data: &DataName, folder: &Path) -> Result<Value, Failu
         .arg(folder)
         .output()
         .map_err(Failure::failed)?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Failure::failed(std::io::Error::other(reason)));
+    }
     serde_json::from_slice(&output.stdout).map_err(Failure::failed)
 }
 

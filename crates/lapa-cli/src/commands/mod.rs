@@ -108,7 +108,7 @@ impl Source {
         let quickstart = self.config.is_none();
         let may_replace = quickstart && !sets(&changes, "data.name");
         let data = match load_data(&experiment.data.name, mode) {
-            Err(error @ DataError::Unavailable { .. }) if may_replace => {
+            Err(error) if may_replace => {
                 eprintln!("notice: {error}");
                 eprintln!("notice: going on with built-in synthetic digits instead");
                 experiment.data.name = DataName::Synthetic;

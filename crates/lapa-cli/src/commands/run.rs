@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use lapa::run::{Outcome as RunOutcome, Run, RunEvent, RunFolder, Summary};
+use lapa::run::{Outcome as RunOutcome, Run, RunError, RunEvent, RunFolder, Summary};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
@@ -86,11 +86,16 @@ fn stop_on_interrupt() -> Result<(), Failure> {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
+        eprintln!("\nstopping after this round");
     })
     .map_err(Failure::failed)
 }
 
 fn create(arguments: &Arguments, mode: Mode) -> Result<Run, Failure> {
+    // Before anything takes time.
+    if let Some(out) = arguments.out.as_deref().filter(|out| !lapa::run::is_free(out)) {
+        return Err(RunError::Exists(out.into()).into());
+    }
     let threads = arguments.threads.map(|threads| format!("run.threads={threads}"));
     let (experiment, data) = arguments.source.prepare(threads, mode)?;
     if let Some(out) = &arguments.out {

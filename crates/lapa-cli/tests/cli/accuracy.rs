@@ -1,5 +1,7 @@
 //! The quickstart learns.
 
+use std::path::Path;
+
 use tempfile::TempDir;
 
 use super::*;
@@ -21,17 +23,46 @@ fn the_quickstart_learns_synthetic_digits() {
 }
 
 #[test]
-fn the_quickstart_learns_mnist() {
+fn the_whole_quickstart_learns_synthetic_digits() {
+    if std::env::var_os("LAPA_TEST_LONG").is_none() {
+        eprintln!("skipped: takes half a minute; set LAPA_TEST_LONG");
+        return;
+    }
+    let accuracy = accuracy(&["-c", "data.name=synthetic"]);
+    assert!(accuracy > 0.9, "{accuracy}");
+}
+
+/// Whether the long tests on MNIST can run; says why not.
+fn long_on_mnist() -> bool {
     if std::env::var_os("LAPA_TEST_LONG").is_none() {
         eprintln!("skipped: takes a minute; set LAPA_TEST_LONG");
-        return;
+        return false;
     }
     let place = TempDir::new().unwrap();
     let list = stdout_json(lapa(place.path()).args(["data", "list", "--format", "json"]));
     if list[0]["available"] != true {
         eprintln!("skipped: MNIST is not in the cache; run `lapa data get mnist`");
-        return;
+        return false;
     }
-    let accuracy = accuracy(&["-c", "data.name=mnist"]);
-    assert!(accuracy > 0.9, "{accuracy}");
+    true
+}
+
+#[test]
+fn the_quickstart_learns_mnist() {
+    if long_on_mnist() {
+        let accuracy = accuracy(&["-c", "data.name=mnist"]);
+        assert!(accuracy > 0.9, "{accuracy}");
+    }
+}
+
+#[test]
+fn the_small_partition_reaches_92_percent() {
+    if long_on_mnist() {
+        let config = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../experiments/small-partition/config.toml");
+        let config = config.to_str().unwrap();
+        let runs = ["0", "1", "2"].map(|seed| accuracy(&[config, "--seed", seed]));
+        let mean = runs.iter().sum::<f64>() / 3.0;
+        assert!(mean >= 0.92, "{runs:?}");
+    }
 }

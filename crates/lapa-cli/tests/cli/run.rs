@@ -134,10 +134,13 @@ fn flags_change_what_runs_and_how_it_is_told() {
 fn folders_that_do_not_fit_are_refused() {
     let place = TempDir::new().unwrap();
     write_small(place.path());
-    fs::create_dir(place.path().join("taken")).unwrap();
+    let taken = place.path().join("taken");
+    fs::create_dir(&taken).unwrap();
+    fs::write(taken.join("mine.txt"), "precious").unwrap();
     let run = |arguments: &[&str]| failure(lapa(place.path()).arg("run").args(arguments), 2);
     let text = run(&["small.toml", "--out", "taken"]);
-    assert!(text.contains("taken exists already") && text.contains("--resume taken"), "{text}");
+    assert!(text.contains("taken exists already and is not empty"), "{text}");
+    assert!(!text.contains("--resume"), "{text}");
     let text = run(&["--resume", "taken"]);
     assert!(text.contains("taken is not the folder of a run"), "{text}");
     let text = run(&["--resume", "nowhere"]);
@@ -148,7 +151,12 @@ fn folders_that_do_not_fit_are_refused() {
     }
     let text = run(&["--resume", "taken", "--threads", "5000"]);
     assert!(text.contains("5000") && text.contains("1024"), "{text}");
-    assert_eq!(names(&place.path().join("taken")), [""; 0]);
+    assert_eq!(names(&taken), ["mine.txt"]);
+
+    fs::create_dir(place.path().join("empty")).unwrap();
+    lapa(place.path()).args(["run", "small.toml", "--quiet", "--out", "empty"]).assert().success();
+    let text = run(&["small.toml", "--out", "empty"]);
+    assert!(text.contains("go on with --resume empty"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Stage 6: what the base station makes of what it received.
 
 use crate::learn::LocalUpdate;
+use crate::model::add_scaled;
 
 /// FedAvg (McMahan et al. 2017): G_k = |D_k| / Σ_j |D_j| over the devices of the round, so that
 /// ΣG_k = 1 as in the paper's eq. (2).
@@ -33,12 +34,6 @@ impl GlobalDelta {
             add_scaled(&mut self.gradient, weight as f32, &update.gradient);
             add_scaled(&mut self.statistics, weight as f32, &update.statistics);
         }
-    }
-}
-
-fn add_scaled(sum: &mut [f32], factor: f32, values: &[f32]) {
-    for (sum, value) in sum.iter_mut().zip(values) {
-        *sum += factor * value;
     }
 }
 

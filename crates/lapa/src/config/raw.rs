@@ -120,10 +120,10 @@ pub(super) struct RawLearn {
     /// What a device uploads.
     pub update: Option<Update>,
     /// Batch size as a share of the device's samples.
-    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    #[schemars(range(min = 1e-6, max = 1))]
     pub batch_fraction: Option<f64>,
     /// Learning rate. The default follows data.name, clip and update.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(min = 1e-12))]
     pub learning_rate: Option<f64>,
     /// Server momentum. The default follows update.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]

@@ -76,7 +76,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         select(vec![Update::Gradient, Update::Epoch]),
         select(vec![ObserveDevices::List, ObserveDevices::Summary]),
     );
-    let numbers = (1e-9..=1.0f64, 1e-9..1e9f64, 0.0..1.0f64, 1e-9..1e9f64);
+    let numbers = (1e-6..=1.0f64, 1e-9..1e9f64, 0.0..1.0f64, 1e-9..1e9f64);
     (run(), data, partition(), model_and_clip(), words, numbers).prop_map(
         |(run, data, partition, (model, clip), (profile, update, devices), numbers)| Experiment {
             profile,

@@ -66,6 +66,7 @@ fn defaults_follow_profile_data_update_model_and_scheme() {
     assert_eq!(paper.learn.learning_rate, 0.01);
     let epoch = read("profile = \"paper\"\nlearn.update = \"epoch\"").unwrap();
     assert_eq!((epoch.learn.clip_norm, epoch.learn.learning_rate), (Some(50.0), 0.01));
+    assert_eq!(read("learn.update = \"epoch\"").unwrap().learn.learning_rate, 0.3);
     let fashion = read("data.name = \"fashion-mnist\"").unwrap();
     assert_eq!(fashion.learn.learning_rate, 0.4);
     let fashion = read("profile = \"paper\"\ndata.name = \"fashion-mnist\"").unwrap();
@@ -217,8 +218,13 @@ fn impossible_values_are_refused_and_the_edges_accepted() {
         ),
         ("run.evaluate_every", "0", "1", "a whole number from 1 to 4294967295"),
         ("run.checkpoint_every", "0", "1", "a whole number from 1 to 4294967295"),
-        ("learn.batch_fraction", "0.0 1.01 nan", "1 0.5", "a finite number above 0 and at most 1"),
-        ("learn.learning_rate", "0 -1e-3 nan inf", "3 1e-9", "a finite number above 0"),
+        ("learn.batch_fraction", "0.0 1.01 nan", "1 0.5 1e-6", "a finite number from 1e-6 to 1"),
+        (
+            "learn.learning_rate",
+            "0 -1e-3 nan inf 1e-50",
+            "3 1e-9",
+            "a finite number at least 1e-12",
+        ),
         ("learn.momentum", "1 -0.1 nan", "0 0.999", "a finite number at least 0 and below 1"),
         ("learn.clip_norm", "0 -1 inf", "1 0.5", "a finite number above 0"),
         ("partition.devices", "0", "15", "a whole number from 1 to 4294967295"),

@@ -17,6 +17,8 @@ mod worker;
 mod zoo;
 
 pub use gemm::matrix_product;
+pub(crate) use kernels::add_scaled;
+pub use kernels::in_use as kernels_in_use;
 pub use layer::{Layer, ModelError, Shape};
 pub use network::{Kernels, Network, Tensor};
 pub(crate) use worker::CLIP_MARGIN;

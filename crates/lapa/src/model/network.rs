@@ -42,7 +42,7 @@ pub struct Network {
     mixes_samples: bool,
 }
 
-/// A stage, its input size, and its share of the parameters and statistics.
+/// A stage and its share of the parameters and statistics.
 pub(super) struct StageSlot {
     pub stage: Box<dyn Stage>,
     pub parameters: Range<usize>,
@@ -174,9 +174,9 @@ impl Network {
         &self.statistics_tensors
     }
 
-    /// The shape of an input.
-    pub fn input(&self) -> Shape {
-        self.input
+    /// Values per input.
+    pub fn inputs(&self) -> usize {
+        self.input.len()
     }
 
     /// Number of classes.

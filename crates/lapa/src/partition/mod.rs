@@ -29,7 +29,7 @@ pub struct Partition {
 /// What one device holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceData {
-    /// Indices into the training set, ascending: batches then read the images in memory order.
+    /// Indices into the training set, ascending.
     pub samples: Vec<u32>,
     /// Samples per label.
     pub label_counts: Vec<u32>,

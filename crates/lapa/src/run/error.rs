@@ -12,10 +12,7 @@ use crate::round::FederationError;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The folder for a new run is taken.
-    #[error(
-        "{} exists already: choose another folder with --out, or go on with --resume {}",
-        .0.display(), .0.display()
-    )]
+    #[error("{} exists already and is not empty: {}", .0.display(), way_out(.0))]
     Exists(PathBuf),
     /// A path that names no folder.
     #[error("`{}` does not name a folder", .0.display())]
@@ -38,6 +35,20 @@ pub enum RunError {
     OtherData {
         /// The folder.
         path: PathBuf,
+    },
+    /// Another program would round differently.
+    #[error(
+        "{}: the run began with {began}, this is {now}; \
+         going on would mix two roundings in one run",
+        path.display()
+    )]
+    OtherProgram {
+        /// The folder.
+        path: PathBuf,
+        /// What began the run.
+        began: String,
+        /// What would go on.
+        now: String,
     },
     /// The checkpoint does not fit the experiment.
     #[error("{}: damaged checkpoint: {what}", path.display())]
@@ -85,6 +96,13 @@ pub enum RunError {
     /// A plot could not be written.
     #[error(transparent)]
     Plot(#[from] PlotError),
+}
+
+fn way_out(path: &Path) -> String {
+    match path.join(super::folder::CONFIG).is_file() {
+        true => format!("go on with --resume {}, or choose another folder", path.display()),
+        false => "choose another folder".into(),
+    }
 }
 
 impl RunError {

@@ -24,6 +24,8 @@ pub struct Manifest {
     pub version: String,
     /// Seed of every random stream.
     pub seed: u64,
+    /// Which kernels compute: results are the same to the bit only for the same ones.
+    pub kernels: String,
     /// The data set.
     pub data: ManifestData,
     /// The machine.
@@ -78,6 +80,7 @@ impl Manifest {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             seed: federation.experiment().run.seed,
+            kernels: crate::model::kernels_in_use().into(),
             data: ManifestData {
                 name: name.clone().into(),
                 source: source.clone(),
@@ -109,7 +112,7 @@ impl RunFolder {
     ) -> Result<Self, RunError> {
         let mut paths = paths.into_iter().peekable();
         let taken = paths.peek().cloned().unwrap_or_default();
-        let Some(path) = paths.find(|path| !path.exists()) else {
+        let Some(path) = paths.find(|path| is_free(path)) else {
             return Err(RunError::Exists(taken));
         };
         let name = path.file_name().ok_or_else(|| RunError::NoName(path.clone()))?;
@@ -134,7 +137,7 @@ impl RunFolder {
                     let _ = partial.keep();
                     return Ok(Self { path, _lock: lock });
                 }
-                Err(_) if path.exists() => {}
+                Err(_) if !is_free(&path) => {}
                 Err(source) => return Err(RunError::Io { action: "create", path, source }),
             }
         }
@@ -166,6 +169,14 @@ impl RunFolder {
         let path = self.path.join(MANIFEST);
         let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
         serde_json::from_str(&text).map_err(|source| RunError::Json { path, source })
+    }
+}
+
+/// Whether a run can begin at `path`: nothing is there, or an empty folder.
+pub fn is_free(path: &Path) -> bool {
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 

@@ -18,11 +18,11 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 pub use error::RunError;
-pub use folder::{Machine, Manifest, ManifestData, RunFolder};
+pub use folder::{Machine, Manifest, ManifestData, RunFolder, is_free};
 
 use crate::atomic::write_atomically;
 use crate::config::Experiment;
-use crate::data::Dataset;
+use crate::data::{DataName, Dataset};
 use crate::observe::{self, MetricsWriter, RoundRecord};
 use crate::round::Federation;
 use checkpoint::State;
@@ -113,10 +113,14 @@ impl Run {
     }
 
     fn create_at(
-        experiment: Experiment,
+        mut experiment: Experiment,
         data: Dataset,
         paths: impl IntoIterator<Item = PathBuf>,
     ) -> Result<Self, RunError> {
+        if let DataName::Idx(path) = &mut experiment.data.name {
+            // The run may be resumed from another folder.
+            *path = std::path::absolute(&*path).map_err(RunError::io("find", path))?;
+        }
         let federation = Federation::new(experiment, data)?;
         let folder = RunFolder::create(paths, |partial| {
             let config = federation.experiment().to_toml();
@@ -139,9 +143,16 @@ impl Run {
         experiment: Experiment,
         data: Dataset,
     ) -> Result<Self, RunError> {
-        let before = folder.manifest()?.data.files;
-        if before != data.hashes {
+        let before = folder.manifest()?;
+        if before.data.files != data.hashes {
             return Err(RunError::OtherData { path: folder.path().into() });
+        }
+        let program =
+            |version: &str, kernels: &str| format!("version {version}, {kernels} kernels");
+        let began = program(&before.version, &before.kernels);
+        let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
+        if began != now {
+            return Err(RunError::OtherProgram { path: folder.path().into(), began, now });
         }
         let mut federation = Federation::new(experiment, data)?;
         let (state, model) = checkpoint::load(folder.path(), federation.model())?;

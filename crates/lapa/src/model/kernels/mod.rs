@@ -35,6 +35,11 @@ pub(super) fn has_fast_convolution() -> bool {
     false
 }
 
+/// The kernels that networks use on this processor: `avx2+fma` or `portable`.
+pub fn in_use() -> &'static str {
+    if has_fast_convolution() { "avx2+fma" } else { "portable" }
+}
+
 /// Defines a function that is compiled twice, plainly and for AVX2, and picks the version that
 /// suits the processor.
 macro_rules! vectorised {
@@ -97,7 +102,7 @@ vectorised! {
 
 vectorised! {
     /// sum += factor·x
-    pub(super) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
+    pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
         for (sum, &x) in sum.iter_mut().zip(x) {
             *sum += factor * x;
         }

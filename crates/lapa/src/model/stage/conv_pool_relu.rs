@@ -19,7 +19,8 @@ pub(in crate::model) struct ConvPoolRelu {
 /// Calls a kernel with the kernel size as a constant.
 macro_rules! with_kernel_size {
     ($size:expr, $function:ident($($argument:expr),* $(,)?)) => {
-        // SAFETY: `ConvPoolRelu::new` checked that the processor has AVX2, FMA and POPCNT.
+        // SAFETY: `ConvPoolRelu::new` checked that the processor has AVX2, FMA and POPCNT, and
+        // every list of active cells is filled for the same geometry just before it is used.
         unsafe {
             match $size {
                 3 => kernel::$function::<3>($($argument),*),
@@ -42,8 +43,12 @@ impl ConvPoolRelu {
         let pooled_len = |len: usize| (len + 1 - size) / 2;
         let pooled = Shape::new(channels, pooled_len(input.rows), pooled_len(input.cols));
         let start = |cell: usize| 2 * (cell / pooled.cols) * input.cols + 2 * (cell % pooled.cols);
+        let geometry = Geometry { input, pooled, kernel: size };
+        if !geometry.fits_offsets() {
+            return None;
+        }
         let starts = (0..pooled.area()).map(|cell| start(cell) as u16).collect();
-        Some(Self { geometry: Geometry { input, pooled, kernel: size }, starts })
+        Some(Self { geometry, starts })
     }
 
     fn weights(&self) -> usize {

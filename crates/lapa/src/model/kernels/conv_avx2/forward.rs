@@ -94,6 +94,8 @@ unsafe fn forward_block<const K: usize, const N: usize>(
     let (width, plane) = (g.input.cols, g.input.area());
     for row in 0..g.pooled.rows {
         for col in (0..g.pooled.cols).step_by(4) {
+            // No bit for tiles past the 32nd, which are never blank.
+            let tile = 1u32.checked_shl(col as u32 / 4).unwrap_or(0);
             // SAFETY: see the function's contract.
             let (top, bottom) = unsafe {
                 let mut top = [_mm256_setzero_ps(); N];
@@ -107,7 +109,7 @@ unsafe fn forward_block<const K: usize, const N: usize>(
                     for ky in 0..K {
                         // Zeros add nothing: skip a pair of input rows that is blank here.
                         let pair = (2 * row + ky).min(MOST_ROWS - 2);
-                        if (blank[pair] & blank[pair + 1]) >> (col / 4) & 1 == 1 {
+                        if blank[pair] & blank[pair + 1] & tile != 0 {
                             weight = weight.add(K * N);
                             continue;
                         }

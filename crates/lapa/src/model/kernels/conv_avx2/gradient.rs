@@ -86,30 +86,41 @@ pub(in crate::model) fn compact_by_channel(
 
 /// Adds the gradient of one sample to a packed gradient. `image` is the input, channels last, with
 /// padding.
+///
+/// # Safety
+/// `active` was filled by [`compact_by_channel`] for the same geometry.
 #[target_feature(enable = "avx2,fma")]
-pub(in crate::model) fn add_gradient<const K: usize>(
+pub(in crate::model) unsafe fn add_gradient<const K: usize>(
     g: &Geometry,
     image: &[f32],
     active: &Active,
     gradient: &mut [f32],
 ) {
-    visit::<K, false>(g, image, active, gradient);
+    // SAFETY: the function's contract.
+    unsafe { visit::<K, false>(g, image, active, gradient) };
 }
 
 /// Writes the gradient of one sample in packed order; returns its squared norm.
+///
+/// # Safety
+/// As [`add_gradient`].
 #[target_feature(enable = "avx2,fma")]
-pub(in crate::model) fn sample_gradient<const K: usize>(
+pub(in crate::model) unsafe fn sample_gradient<const K: usize>(
     g: &Geometry,
     image: &[f32],
     active: &Active,
     gradient: &mut [f32],
 ) -> f32 {
-    visit::<K, true>(g, image, active, gradient)
+    // SAFETY: the function's contract.
+    unsafe { visit::<K, true>(g, image, active, gradient) }
 }
 
 /// Sums over the active cells of each channel, from zero if `FRESH`, else on top of `gradient`.
+///
+/// # Safety
+/// As [`add_gradient`].
 #[target_feature(enable = "avx2,fma")]
-fn visit<const K: usize, const FRESH: bool>(
+unsafe fn visit<const K: usize, const FRESH: bool>(
     g: &Geometry,
     image: &[f32],
     active: &Active,

@@ -94,8 +94,11 @@ fn list_capacity(g: &Geometry) -> usize {
 
 /// Input gradient of one sample, channels last: each active cell adds its value times the kernel.
 /// `image` must be zeroed and padded; `spread` comes from [`Geometry::pack_spread`].
+///
+/// # Safety
+/// `active` was filled by [`compact_by_cell`] for the same geometry and `starts`.
 #[target_feature(enable = "avx2,fma")]
-pub(in crate::model) fn input_gradient<const K: usize>(
+pub(in crate::model) unsafe fn input_gradient<const K: usize>(
     g: &Geometry,
     starts: &[u16],
     spread: &[f32],

@@ -59,6 +59,11 @@ impl Geometry {
         self.kernel * self.run()
     }
 
+    /// Whether the kernels' 32-bit offsets, two bits of which are marks, reach every value.
+    pub fn fits_offsets(&self) -> bool {
+        self.spread_len().max(self.input.len()) < 1 << 30
+    }
+
     /// Length of [`Self::pack_forward`]'s output.
     pub fn forward_len(&self) -> usize {
         self.pooled.channels * self.taps()
