@@ -38,4 +38,5 @@ pub mod partition;
 pub mod plot;
 pub mod round;
 pub mod run;
+mod schedule;
 pub mod seed;

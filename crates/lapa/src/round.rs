@@ -13,6 +13,7 @@ use crate::learn::{Learner, LocalUpdate};
 use crate::model::{Batch, Evaluation, Network, Worker};
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, RoundRecord};
 use crate::partition::Partition;
+use crate::schedule;
 use crate::seed::{Purpose, stream};
 
 /// Test samples evaluated together; fixed, so that sums do not depend on threads.
@@ -197,13 +198,13 @@ impl Federation {
         devices
     }
 
-    /// Stage 3 for all `devices`, largest first so that no thread is left with a large one.
+    /// Stage 3 for all `devices`.
     fn learn(&mut self, round: u32, devices: &[u32]) -> Result<(), FederationError> {
         self.updates.resize_with(devices.len(), LocalUpdate::default);
         let slots: Vec<_> = self.updates.iter_mut().map(Mutex::new).collect();
         let samples = |slot: usize| &self.partition.devices[devices[slot] as usize].samples;
-        let mut order: Vec<usize> = (0..devices.len()).collect();
-        order.sort_by_key(|&slot| std::cmp::Reverse(samples(slot).len()));
+        let sizes: Vec<usize> = (0..devices.len()).map(|slot| samples(slot).len()).collect();
+        let order = schedule::order(&sizes, self.learners.len());
         let (seed, learn) = (self.experiment.run.seed, &self.experiment.learn);
         let next = AtomicUsize::new(0);
         let failed = Mutex::new(Vec::new());
