@@ -93,8 +93,9 @@ pub fn execute(arguments: Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the `tasks` in turns until the budget of each is used, at least 7 times; median seconds.
-fn medians<const N: usize>(budget: Duration, mut tasks: [&mut dyn FnMut(); N]) -> [f64; N] {
+/// Runs the `tasks` in turns until the budget of each is used, at least 7 times; the seconds of
+/// each task in each turn.
+fn turns<const N: usize>(budget: Duration, mut tasks: [&mut dyn FnMut(); N]) -> [Vec<f64>; N] {
     let mut times: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
     tasks.iter_mut().for_each(|task| task());
     let start = Instant::now();
@@ -105,10 +106,18 @@ fn medians<const N: usize>(budget: Duration, mut tasks: [&mut dyn FnMut(); N]) -
             times.push(start.elapsed().as_secs_f64());
         }
     }
-    times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    })
+    times
+}
+
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The median over the turns of a/b: what slows both for a while cancels.
+fn median_ratio(a: &[f64], b: &[f64]) -> f64 {
+    median(a.iter().zip(b).map(|(a, b)| a / b))
 }
 
 fn worker(norm: Norm, data: &Dataset) -> Result<(Worker, Vec<f32>), Failure> {
@@ -134,7 +143,7 @@ fn gradients(
     const SIDE: usize = 512;
     let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];
-    let [batch_norm, group_norm, per_sample, product] = medians(
+    let [batch_norm, group_norm, per_sample, product] = turns(
         budget,
         [
             &mut || {
@@ -149,15 +158,16 @@ fn gradients(
             &mut || lapa::model::matrix_product(SIDE, &a, &b, black_box(&mut c)),
         ],
     );
-    let per_second = |seconds: f64| BATCH as f64 / seconds;
-    let gflops = 2.0 * (SIDE as f64).powi(3) / product / 1e9;
+    let per_second = |seconds: &[f64]| BATCH as f64 / median(seconds.iter().copied());
+    let product_flops = 2.0 * (SIDE as f64).powi(3);
+    let batch_flops = 2.0 * DENSE_MACS * BATCH as f64;
     for (name, value) in [
-        ("gradient_batch_norm_samples_per_s", per_second(batch_norm)),
-        ("gradient_group_norm_samples_per_s", per_second(group_norm)),
-        ("gradient_per_sample_samples_per_s", per_second(per_sample)),
-        ("per_sample_cost", per_sample / group_norm),
-        ("gemm_gflops", gflops),
-        ("gemm_share", per_second(batch_norm) * 2.0 * DENSE_MACS / (gflops * 1e9)),
+        ("gradient_batch_norm_samples_per_s", per_second(&batch_norm)),
+        ("gradient_group_norm_samples_per_s", per_second(&group_norm)),
+        ("gradient_per_sample_samples_per_s", per_second(&per_sample)),
+        ("per_sample_cost", median_ratio(&per_sample, &group_norm)),
+        ("gemm_gflops", product_flops / median(product.iter().copied()) / 1e9),
+        ("gemm_share", median_ratio(&product, &batch_norm) * batch_flops / product_flops),
     ] {
         figures.insert(name.into(), json!(value));
     }
@@ -203,7 +213,7 @@ fn rounds(
             failed.replace(Some(error));
         }
     };
-    let [bare, one_thread, all_threads] = medians(
+    let [bare, one_thread, all_threads] = turns(
         budget,
         [
             &mut || {
@@ -221,12 +231,12 @@ fn rounds(
     }
     let samples: usize = batches.iter().map(Vec::len).sum();
     for (name, value) in [
-        ("round_seconds", all_threads),
+        ("round_seconds", median(all_threads.iter().copied())),
         ("round_threads", many.threads() as f64),
         ("round_samples", samples as f64),
-        ("round_seconds_one_thread", one_thread),
-        ("round_speedup", one_thread / all_threads),
-        ("round_overhead_share", 1.0 - bare / one_thread),
+        ("round_seconds_one_thread", median(one_thread.iter().copied())),
+        ("round_speedup", median_ratio(&one_thread, &all_threads)),
+        ("round_overhead_share", 1.0 - median_ratio(&bare, &one_thread)),
     ] {
         figures.insert(name.into(), json!(value));
     }
@@ -237,14 +247,14 @@ fn rounds(
 fn process(data: &DataName, figures: &mut Map<String, Value>) -> Result<(), Failure> {
     let lapa = std::env::current_exe().map_err(Failure::failed)?;
     let help = || Command::new(&lapa).arg("--help").output();
-    let [seconds] = medians(
+    let [seconds] = turns(
         Duration::ZERO,
         [&mut || {
             // Whether it works is for the tests to say; here only its time counts.
             let _ = black_box(help());
         }],
     );
-    figures.insert("help_seconds".into(), json!(seconds));
+    figures.insert("help_seconds".into(), json!(median(seconds)));
     let folder = std::env::temp_dir().join(format!("lapa-bench-{}", std::process::id()));
     let run = short_run(&lapa, data, &folder);
     // Only our own temporary folder; nothing depends on whether it goes.
