@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use lapa::config::ConfigError;
 use lapa::data::DataError;
+use lapa::federation::FederationError;
 use lapa::observe::ObserveError;
 use lapa::partition::PartitionError;
 use lapa::plot::PlotError;
-use lapa::round::FederationError;
 use lapa::run::RunError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 

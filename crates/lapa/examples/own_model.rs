@@ -12,8 +12,8 @@ use std::error::Error;
 
 use lapa::config::Experiment;
 use lapa::data::{self, DataName};
+use lapa::federation::Federation;
 use lapa::model::{Layer, Network, Shape};
-use lapa::round::Federation;
 
 /// Everything but the model. Samples are clipped one by one (the default), so no batch norm.
 const EXPERIMENT: &str = r#"

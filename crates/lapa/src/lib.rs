@@ -7,7 +7,7 @@
 //! ```
 //! use lapa::config::{Experiment, Override};
 //! use lapa::data::{self, DataName};
-//! use lapa::round::Federation;
+//! use lapa::federation::Federation;
 //!
 //! let text = r#"
 //!     data.name = "synthetic"
@@ -31,12 +31,13 @@ pub mod aggregate;
 mod atomic;
 pub mod config;
 pub mod data;
+pub mod federation;
 pub mod learn;
 pub mod model;
 pub mod observe;
 pub mod partition;
 pub mod plot;
-pub mod round;
+mod round;
 pub mod run;
 mod schedule;
 pub mod seed;

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{DataName, Dataset, Split};
+use lapa::federation::{Federation, FederationError};
 use lapa::observe::{DeviceRecords, RoundRecord};
-use lapa::round::{Federation, FederationError};
 use lapa::run::{Outcome, Run, RunError, RunEvent, RunFolder, Summary, read_summary};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use lapa::config::{Experiment, Norm, Override};
 use lapa::data::{DataName, Dataset};
+use lapa::federation::Federation;
 use lapa::model::{Batch, Network, Shape, Worker, cnn};
-use lapa::round::Federation;
 use lapa::seed::{Purpose, stream};
 use serde_json::{Map, Value, json};
 

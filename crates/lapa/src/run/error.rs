@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::config::ConfigError;
+use crate::federation::FederationError;
 use crate::observe::ObserveError;
 use crate::plot::PlotError;
-use crate::round::FederationError;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]

@@ -73,7 +73,7 @@ impl Machine {
 }
 
 impl Manifest {
-    pub(super) fn new(federation: &crate::round::Federation) -> Self {
+    pub(super) fn new(federation: &crate::federation::Federation) -> Self {
         let Dataset { name, source, hashes, .. } = federation.data();
         let (q, statistics) =
             (federation.network().parameter_count(), federation.network().statistics_count());

@@ -23,8 +23,8 @@ pub use folder::{Machine, Manifest, ManifestData, RunFolder, is_free};
 use crate::atomic::write_atomically;
 use crate::config::Experiment;
 use crate::data::{DataName, Dataset};
+use crate::federation::Federation;
 use crate::observe::{self, MetricsWriter, RoundRecord};
-use crate::round::Federation;
 use checkpoint::State;
 use folder::write_json;
 
