@@ -18,7 +18,7 @@ use lapa::model::{Layer, Network, Shape};
 /// Everything but the model. Samples are clipped one by one (the default), so no batch norm.
 const EXPERIMENT: &str = r#"
     data.name = "synthetic"
-    run = { rounds = 60, seed = 1, evaluate_every = 10 }
+    run = { rounds = 150, seed = 1, evaluate_every = 25 }
     partition = { iid = 4, non_iid = 4, iid_samples = [800, 1200], non_iid_samples = [400, 800] }
 "#;
 
