@@ -1,0 +1,17 @@
+//! What releases cost together.
+
+use crate::error::AccountError;
+use crate::event::Mechanism;
+
+/// Adds up what mechanisms cost. Mechanisms may be chosen adaptively, but the *costs* must not be:
+/// for that, see the filters.
+pub trait Accountant {
+    /// The accountant's name, as in `lapa account`.
+    fn name(&self) -> &'static str;
+
+    /// Adds `count` releases by `mechanism`. A mechanism without noise is accepted and costs ∞.
+    fn compose(&mut self, mechanism: &Mechanism, count: u32) -> Result<(), AccountError>;
+
+    /// The smallest ε it can prove at `delta`, never rounded down; ∞ where there is none.
+    fn epsilon(&self, delta: f64) -> Result<f64, AccountError>;
+}

@@ -1,0 +1,98 @@
+//! What an event or an accountant refuses.
+
+use crate::event::{Adjacency, Mechanism, Sampling};
+
+/// Why a release has no sensitivity that could be proved.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EventError {
+    /// A number of the release is out of its range.
+    #[error("{name} is {value}: allowed is {allowed}")]
+    Parameter {
+        /// Which number.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// No sensitivity is known for this way to draw batches under this adjacency.
+    #[error(
+        "{sampling} batches have no proven sensitivity under {adjacency} adjacency: use {instead}"
+    )]
+    Pair {
+        /// How batches are drawn.
+        sampling: Sampling,
+        /// What neighbouring data sets are.
+        adjacency: Adjacency,
+        /// The pairs that are known.
+        instead: &'static str,
+    },
+}
+
+/// Why an accountant gives no number.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AccountError {
+    /// A number is out of its range.
+    #[error("{name} is {value}: allowed is {allowed}")]
+    Parameter {
+        /// Which number.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The accountant has no theorem for this mechanism.
+    #[error("the {accountant} accountant has no bound for {mechanism}")]
+    Unsupported {
+        /// Which accountant.
+        accountant: &'static str,
+        /// The mechanism.
+        mechanism: Mechanism,
+    },
+    /// The accountant's numerical error is larger than the δ asked for.
+    #[error(
+        "delta is {delta:e}: the {accountant} accountant resolves no less than {smallest:e} here"
+    )]
+    DeltaTooSmall {
+        /// Which accountant.
+        accountant: &'static str,
+        /// What was asked for.
+        delta: f64,
+        /// The smallest δ its error bound supports.
+        smallest: f64,
+    },
+    /// No noise reaches the target.
+    #[error("no noise multiplier up to {largest:e} reaches epsilon {epsilon} at delta {delta:e}")]
+    OutOfReach {
+        /// The target ε.
+        epsilon: f64,
+        /// The target δ.
+        delta: f64,
+        /// The largest noise multiplier tried.
+        largest: f64,
+    },
+    /// The event has no cost.
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+/// δ must be in (0, 1).
+pub(crate) fn check_delta(delta: f64) -> Result<f64, AccountError> {
+    if delta > 0.0 && delta < 1.0 {
+        return Ok(delta);
+    }
+    Err(AccountError::Parameter { name: "delta", value: delta, allowed: "above 0 and below 1" })
+}
+
+/// ε must be positive and finite.
+pub(crate) fn check_epsilon(epsilon: f64) -> Result<f64, AccountError> {
+    if epsilon > 0.0 && epsilon.is_finite() {
+        return Ok(epsilon);
+    }
+    Err(AccountError::Parameter {
+        name: "epsilon",
+        value: epsilon,
+        allowed: "a finite number above 0",
+    })
+}

@@ -1,0 +1,323 @@
+//! A release as data: what left a device, and under which declarations.
+//!
+//! Both sensitivities are derived from the same event: the one the paper claims, and the one that
+//! can be proved.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::EventError;
+
+/// Something that left a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub enum Event {
+    /// A clipped, noised update.
+    Release(Release),
+    /// Something without noise: ε = ∞.
+    NonPrivate {
+        /// What it was.
+        what: String,
+    },
+}
+
+impl Event {
+    /// What an accountant sees.
+    pub fn mechanism(&self) -> Result<Mechanism, EventError> {
+        match self {
+            Self::Release(release) => release.mechanism(),
+            Self::NonPrivate { .. } => Ok(Mechanism::NonPrivate),
+        }
+    }
+
+    /// The ε that the paper claims for this event by itself; see [`Release::claimed_epsilon`].
+    pub fn claimed_epsilon(&self, delta: f64) -> f64 {
+        match self {
+            Self::Release(release) => release.claimed_epsilon(delta),
+            Self::NonPrivate { .. } => f64::INFINITY,
+        }
+    }
+}
+
+/// One noised update of one device: g̃ = g + N(0, σ²) per real coordinate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Release {
+    /// What was clipped to `clip_norm`.
+    pub clip: ClipUnit,
+    /// Clipping norm C.
+    pub clip_norm: f64,
+    /// The public number that the sum of clipped sample gradients was divided by: n, n̂, b or
+    /// b̄ = q·n̂. Without meaning for a device-level clip.
+    pub denominator: f64,
+    /// Records of the device, |D_k|, as the paper's sensitivity uses them.
+    pub records: u32,
+    /// Learning rate λ, as the paper's sensitivity uses it.
+    pub learning_rate: f64,
+    /// What neighbouring data sets are.
+    pub adjacency: Adjacency,
+    /// How the batch was drawn.
+    pub sampling: Sampling,
+    /// The distribution of the artificial noise.
+    pub noise: NoiseKind,
+    /// Standard deviation of the artificial noise per real coordinate.
+    pub sigma_artificial: f64,
+    /// Declared lower bound of the channel noise's standard deviation per real coordinate.
+    pub sigma_channel: f64,
+    /// κ: share of the channel noise's variance that may be counted.
+    pub kappa: f64,
+}
+
+/// What is clipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClipUnit {
+    /// Each sample's gradient.
+    Sample,
+    /// The device's whole update.
+    Device,
+}
+
+/// What neighbouring data sets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adjacency {
+    /// One record is replaced by one of zero gradient; the number of records is public.
+    ZeroOut,
+    /// One record is added or removed; the number of records is not public.
+    AddRemove,
+    /// One record is replaced by any other; the number of records is public.
+    ReplaceOne,
+}
+
+/// How a batch is drawn, anew and independently each round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// All records.
+    Full,
+    /// A fixed number of records, without replacement.
+    Fixed,
+    /// Each record by itself with probability q.
+    Poisson {
+        /// q
+        rate: f64,
+    },
+}
+
+/// The distribution of artificial noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseKind {
+    /// Gaussian, in floating point.
+    Gaussian,
+    /// Discrete Gaussian on a grid: no floating-point leak, no amplification by sampling.
+    DiscreteGaussian,
+}
+
+/// What an accountant sees of a release: noise in units of the sensitivity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mechanism {
+    /// The Gaussian mechanism.
+    Gaussian {
+        /// z = σ/Δ
+        noise_multiplier: f64,
+    },
+    /// The discrete Gaussian mechanism.
+    DiscreteGaussian {
+        /// z = σ/Δ
+        noise_multiplier: f64,
+    },
+    /// The Gaussian mechanism on a Poisson sample.
+    PoissonGaussian {
+        /// q
+        rate: f64,
+        /// z = σ/Δ, where Δ is the most that one record adds to the sum. Replacing a record moves
+        /// the sum by up to 2Δ, which the accountant knows from `adjacency`.
+        noise_multiplier: f64,
+        /// What neighbouring data sets are. Zero-out costs what add-remove costs.
+        adjacency: Adjacency,
+    },
+    /// No noise.
+    NonPrivate,
+}
+
+impl Release {
+    /// The most that one record can move the released vector, in the Euclidean norm.
+    ///
+    /// - Device-level clip: 2C under every adjacency, since no bound per sample exists.
+    /// - All records: 2C/n (replace-one), C/n̂ (add-remove).
+    /// - Fixed batches of b: 2C/b (replace-one, and add-remove, where the slot of a removed record
+    ///   is refilled).
+    /// - Poisson batches: C/b̄ is what one record adds (any adjacency).
+    ///
+    /// Differs from the paper: its Δs = 2λC/|D_k| ([`Release::claimed_sensitivity`]) follows
+    /// neither from a clip of the average nor for noise on g instead of λg.
+    pub fn sensitivity(&self) -> Result<f64, EventError> {
+        self.check()?;
+        let pair = |instead| {
+            let (sampling, adjacency) = (self.sampling, self.adjacency);
+            Err(EventError::Pair { sampling, adjacency, instead })
+        };
+        let per_record = self.clip_norm / self.denominator;
+        match (self.clip, self.sampling, self.adjacency) {
+            (ClipUnit::Device, Sampling::Full | Sampling::Fixed, _) => Ok(2.0 * self.clip_norm),
+            (ClipUnit::Device, Sampling::Poisson { .. }, _) => {
+                pair("fixed or full batches with a device-level clip")
+            }
+            (ClipUnit::Sample, Sampling::Full, Adjacency::ReplaceOne) => Ok(2.0 * per_record),
+            (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
+            (ClipUnit::Sample, Sampling::Fixed, Adjacency::ReplaceOne | Adjacency::AddRemove) => {
+                Ok(2.0 * per_record)
+            }
+            (ClipUnit::Sample, Sampling::Poisson { .. }, _) => Ok(per_record),
+            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, Adjacency::ZeroOut) => {
+                pair("replace-one or add-remove, or poisson batches")
+            }
+        }
+    }
+
+    /// Δs = 2λC/|D_k|, as printed in the paper's eq. (18).
+    pub fn claimed_sensitivity(&self) -> f64 {
+        2.0 * self.learning_rate * self.clip_norm / f64::from(self.records)
+    }
+
+    /// Standard deviation that may be counted: √(σ_art² + κ·σ_ch²).
+    pub fn sigma(&self) -> f64 {
+        (self.sigma_artificial.powi(2) + self.kappa * self.sigma_channel.powi(2)).sqrt()
+    }
+
+    /// What an accountant sees.
+    pub fn mechanism(&self) -> Result<Mechanism, EventError> {
+        let sensitivity = self.sensitivity()?;
+        let sigma = self.sigma();
+        if sigma == 0.0 {
+            return Ok(Mechanism::NonPrivate);
+        }
+        let noise_multiplier = sigma / sensitivity;
+        Ok(match (self.noise, self.sampling) {
+            (NoiseKind::DiscreteGaussian, Sampling::Poisson { .. })
+                if self.adjacency == Adjacency::ReplaceOne =>
+            {
+                Mechanism::DiscreteGaussian { noise_multiplier: noise_multiplier / 2.0 }
+            }
+            (NoiseKind::DiscreteGaussian, _) => Mechanism::DiscreteGaussian { noise_multiplier },
+            (NoiseKind::Gaussian, Sampling::Poisson { rate }) => {
+                Mechanism::poisson(rate, noise_multiplier, self.adjacency)
+            }
+            (NoiseKind::Gaussian, Sampling::Full | Sampling::Fixed) => {
+                Mechanism::Gaussian { noise_multiplier }
+            }
+        })
+    }
+
+    /// ε_k = Δs·√(2 ln(1.25/δ))/σ: the paper's condition on σ, below its eq. (19), solved for ε.
+    /// Counts the artificial noise, or the channel's where there is none (Section IV-A).
+    ///
+    /// Its theorem needs ε_k in (0, 1); the formula is evaluated regardless.
+    pub fn claimed_epsilon(&self, delta: f64) -> f64 {
+        let sigma = match self.sigma_artificial {
+            0.0 => self.sigma_channel,
+            sigma => sigma,
+        };
+        self.claimed_sensitivity() * (2.0 * (1.25 / delta).ln()).sqrt() / sigma
+    }
+
+    /// Refuses numbers without meaning.
+    fn check(&self) -> Result<(), EventError> {
+        let positive = |name, value: f64| match value > 0.0 && value.is_finite() {
+            true => Ok(()),
+            false => Err(EventError::Parameter { name, value, allowed: "a finite number above 0" }),
+        };
+        let not_negative = |name, value: f64| match value >= 0.0 && value.is_finite() {
+            true => Ok(()),
+            false => Err(EventError::Parameter { name, value, allowed: "a finite number from 0" }),
+        };
+        positive("clip_norm", self.clip_norm)?;
+        positive("denominator", self.denominator)?;
+        positive("records", self.records.into())?;
+        not_negative("sigma_artificial", self.sigma_artificial)?;
+        not_negative("sigma_channel", self.sigma_channel)?;
+        for (name, value) in [("kappa", self.kappa), ("sampling rate", self.rate())] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(EventError::Parameter { name, value, allowed: "from 0 to 1" });
+            }
+        }
+        Ok(())
+    }
+
+    fn rate(&self) -> f64 {
+        match self.sampling {
+            Sampling::Poisson { rate } => rate,
+            Sampling::Full | Sampling::Fixed => 1.0,
+        }
+    }
+}
+
+impl Mechanism {
+    /// The Gaussian mechanism on a Poisson sample; with q = 1 it is the plain one.
+    pub fn poisson(rate: f64, noise_multiplier: f64, adjacency: Adjacency) -> Self {
+        match (rate < 1.0, adjacency) {
+            (true, _) => Self::PoissonGaussian { rate, noise_multiplier, adjacency },
+            (false, Adjacency::ReplaceOne) => {
+                Self::Gaussian { noise_multiplier: noise_multiplier / 2.0 }
+            }
+            (false, _) => Self::Gaussian { noise_multiplier },
+        }
+    }
+
+    /// The same mechanism with another noise multiplier.
+    pub fn with_noise(self, noise_multiplier: f64) -> Self {
+        match self {
+            Self::Gaussian { .. } => Self::Gaussian { noise_multiplier },
+            Self::DiscreteGaussian { .. } => Self::DiscreteGaussian { noise_multiplier },
+            Self::PoissonGaussian { rate, adjacency, .. } => {
+                Self::PoissonGaussian { rate, noise_multiplier, adjacency }
+            }
+            Self::NonPrivate => Self::NonPrivate,
+        }
+    }
+}
+
+impl fmt::Display for Adjacency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ZeroOut => "zero-out",
+            Self::AddRemove => "add-remove",
+            Self::ReplaceOne => "replace-one",
+        })
+    }
+}
+
+impl fmt::Display for Sampling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Fixed => "fixed-size",
+            Self::Poisson { .. } => "poisson",
+        })
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gaussian { noise_multiplier } => {
+                write!(f, "the Gaussian mechanism with noise multiplier {noise_multiplier}")
+            }
+            Self::DiscreteGaussian { noise_multiplier } => {
+                write!(
+                    f,
+                    "the discrete Gaussian mechanism with noise multiplier {noise_multiplier}"
+                )
+            }
+            Self::PoissonGaussian { rate, noise_multiplier, adjacency } => write!(
+                f,
+                "the Gaussian mechanism with noise multiplier {noise_multiplier} on a Poisson \
+                 sample of rate {rate} under {adjacency} adjacency"
+            ),
+            Self::NonPrivate => f.write_str("a release without noise"),
+        }
+    }
+}
