@@ -42,8 +42,9 @@ pub(crate) fn ln_add(a: f64, b: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// The rounding of x²/2 alone costs x²·10⁻¹⁶.
     fn close(a: f64, b: f64) {
-        assert!((a - b).abs() <= 4e-15 * b.abs(), "{a} ≠ {b}");
+        assert!((a - b).abs() <= 2e-14 * b.abs(), "{a} ≠ {b}");
     }
 
     /// mpmath, 40 digits: exp(x**2)*erfc(x).
