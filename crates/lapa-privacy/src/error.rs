@@ -96,3 +96,28 @@ pub(crate) fn check_epsilon(epsilon: f64) -> Result<f64, AccountError> {
         allowed: "a finite number above 0",
     })
 }
+
+/// z must be positive and finite, q in (0, 1].
+pub(crate) fn check_mechanism(mechanism: &Mechanism) -> Result<(), AccountError> {
+    let (noise_multiplier, rate) = match *mechanism {
+        Mechanism::Gaussian { noise_multiplier }
+        | Mechanism::DiscreteGaussian { noise_multiplier } => (noise_multiplier, 1.0),
+        Mechanism::PoissonGaussian { rate, noise_multiplier, .. } => (noise_multiplier, rate),
+        Mechanism::NonPrivate => return Ok(()),
+    };
+    if !(noise_multiplier > 0.0 && noise_multiplier.is_finite()) {
+        return Err(AccountError::Parameter {
+            name: "noise multiplier",
+            value: noise_multiplier,
+            allowed: "a finite number above 0",
+        });
+    }
+    if !(rate > 0.0 && rate <= 1.0) {
+        return Err(AccountError::Parameter {
+            name: "sampling rate",
+            value: rate,
+            allowed: "above 0 and up to 1",
+        });
+    }
+    Ok(())
+}

@@ -117,7 +117,8 @@ pub enum NoiseKind {
 }
 
 /// What an accountant sees of a release: noise in units of the sensitivity.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "mechanism")]
 pub enum Mechanism {
     /// The Gaussian mechanism.
     Gaussian {
@@ -216,12 +217,20 @@ impl Release {
     /// Counts the artificial noise, or the channel's where there is none (Section IV-A).
     ///
     /// Its theorem needs ε_k in (0, 1); the formula is evaluated regardless.
+    ///
+    /// Differs from the paper: it compares sums over devices to decide when the channel's noise
+    /// takes over; here each event says which noise there was.
     pub fn claimed_epsilon(&self, delta: f64) -> f64 {
         let sigma = match self.sigma_artificial {
             0.0 => self.sigma_channel,
             sigma => sigma,
         };
-        self.claimed_sensitivity() * (2.0 * (1.25 / delta).ln()).sqrt() / sigma
+        self.claimed_sensitivity() * classic_factor(delta) / sigma
+    }
+
+    /// σ = Δs·√(2 ln(1.25/δ))/ε_k: the noise that the paper's condition asks for.
+    pub fn claimed_sigma(&self, epsilon: f64, delta: f64) -> f64 {
+        self.claimed_sensitivity() * classic_factor(delta) / epsilon
     }
 
     /// Refuses numbers without meaning.
@@ -255,6 +264,11 @@ impl Release {
     }
 }
 
+/// √(2 ln(1.25/δ)), the c of the paper's condition (Dwork & Roth 2014, Theorem A.1).
+pub(crate) fn classic_factor(delta: f64) -> f64 {
+    (2.0 * (1.25 / delta).ln()).sqrt()
+}
+
 impl Mechanism {
     /// The Gaussian mechanism on a Poisson sample; with q = 1 it is the plain one.
     pub fn poisson(rate: f64, noise_multiplier: f64, adjacency: Adjacency) -> Self {
@@ -264,6 +278,16 @@ impl Mechanism {
                 Self::Gaussian { noise_multiplier: noise_multiplier / 2.0 }
             }
             (false, _) => Self::Gaussian { noise_multiplier },
+        }
+    }
+
+    /// z = σ/Δ; 0 without noise.
+    pub fn noise_multiplier(&self) -> f64 {
+        match *self {
+            Self::Gaussian { noise_multiplier }
+            | Self::DiscreteGaussian { noise_multiplier }
+            | Self::PoissonGaussian { noise_multiplier, .. } => noise_multiplier,
+            Self::NonPrivate => 0.0,
         }
     }
 

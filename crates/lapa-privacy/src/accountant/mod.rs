@@ -1,5 +1,17 @@
 //! What releases cost together.
 
+pub mod gdp;
+mod naive;
+mod pld;
+mod rdp;
+mod zcdp;
+
+pub use gdp::Gdp;
+pub use naive::{Advanced, Naive};
+pub use pld::{Pld, PldSchedule};
+pub use rdp::{Rdp, renyi_divergence};
+pub use zcdp::Zcdp;
+
 use crate::error::AccountError;
 use crate::event::Mechanism;
 

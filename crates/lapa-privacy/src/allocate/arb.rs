@@ -1,0 +1,161 @@
+//! A budget that follows the norm of the global gradient.
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::error::{check, count, not_negative, positive};
+use super::{
+    AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
+};
+
+/// The most by which a round's budget differs from the one before.
+const STEP: f64 = 1.1;
+/// How far a round's budget may be from the uniform one.
+const RANGE: (f64, f64) = (0.5, 4.0);
+
+/// The adaptive budget that the paper compares with: one budget for all devices, raised while the
+/// global gradient shrinks and lowered while it grows.
+///
+/// Differs from the paper: it says only that the next round's budget is raised or lowered, with no
+/// difference between devices. The rule is our reconstruction of that.
+#[derive(Clone, Debug)]
+pub struct Arb {
+    rounds: u32,
+    /// ε^T and K on the paper's basis.
+    pot: Option<(f64, u32)>,
+    memory: ArbScalars,
+}
+
+/// What ARB keeps between rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ArbScalars {
+    /// The budget in units of the uniform one.
+    factor: f64,
+    /// ‖g‖ of the last round.
+    norm: Option<f64>,
+    /// Σ ε_t; 0 on the certified basis.
+    spent: f64,
+}
+
+impl Arb {
+    /// ε_1 = ε^T/T and ε_{t+1} = ε_t·clip(‖g_{t−1}‖/‖g_t‖, 1/1.1, 1.1), within 0.5 and 4 times
+    /// ε^T/T, never past ε^T, split equally over K devices. Once ε^T is spent, shares are 0.
+    pub fn paper(total_epsilon: f64, rounds: u32, devices: u32) -> Result<Self, AllocateError> {
+        let pot = (positive("total_epsilon", total_epsilon)?, count("devices", devices)?);
+        Ok(Self { pot: Some(pot), ..Self::certified(rounds)? })
+    }
+
+    /// The same factor on left_k/(T−t+1), never past left_k; round T spends all that is left.
+    pub fn certified(rounds: u32) -> Result<Self, AllocateError> {
+        let memory = ArbScalars { factor: 1.0, norm: None, spent: 0.0 };
+        Ok(Self { rounds: count("rounds", rounds)?, pot: None, memory })
+    }
+}
+
+/// The next factor: clipped twice, and unchanged if both norms are 0.
+fn next_factor(factor: f64, before: f64, now: f64) -> f64 {
+    let ratio = if before == now { 1.0 } else { before / now };
+    (factor * ratio.clamp(1.0 / STEP, STEP)).clamp(RANGE.0, RANGE.1)
+}
+
+impl Allocator for Arb {
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+        let Some((total, devices)) = self.pot else {
+            let factor = if round >= self.rounds { 1.0 } else { self.memory.factor };
+            let to_go = rounds_left(self.rounds, round);
+            let share = |ask: &Ask| (factor * ask.left.max(0.0) / to_go).min(ask.left.max(0.0));
+            return Shares::plain(asks.iter().map(share).collect(), None);
+        };
+        let uniform = total / f64::from(self.rounds);
+        let budget = (self.memory.factor * uniform).min(total - self.memory.spent).max(0.0);
+        self.memory.spent += budget;
+        Shares::plain(vec![budget / f64::from(devices); asks.len()], Some(budget))
+    }
+
+    fn observe(&mut self, transcript: &Transcript<'_>, _: &mut dyn Rng) {
+        if transcript.devices.is_empty() {
+            return;
+        }
+        debug_assert!(transcript.global.iter().all(|value| value.is_finite()));
+        let norm = transcript.global.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
+        if let Some(before) = self.memory.norm.replace(norm) {
+            self.memory.factor = next_factor(self.memory.factor, before, norm);
+        }
+    }
+
+    fn state(&self) -> AllocatorState {
+        AllocatorState { scalars: Scalars::Arb(self.memory.clone()), vectors: Vec::new() }
+    }
+
+    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
+        let memory = match state.scalars {
+            Scalars::Arb(memory) => memory,
+            other => return Err(other.instead_of("arb")),
+        };
+        let inside = (RANGE.0..=RANGE.1).contains(&memory.factor);
+        check("factor", memory.factor, inside, "from 0.5 to 4")?;
+        if let Some(norm) = memory.norm {
+            not_negative("norm", norm)?;
+        }
+        not_negative("spent budget", memory.spent)?;
+        self.memory = memory;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha12Rng;
+
+    use super::*;
+    use crate::allocate::DeviceTranscript;
+
+    #[test]
+    fn factors_are_clipped_twice() {
+        assert_eq!(next_factor(1.0, 1.05, 1.0), 1.05);
+        assert_eq!(next_factor(1.0, 3.0, 1.0), 1.1);
+        assert_eq!(next_factor(1.0, 1.0, 3.0), 1.0 / 1.1);
+        assert_eq!(next_factor(3.9, 3.0, 1.0), 4.0);
+        assert_eq!(next_factor(0.51, 1.0, 3.0), 0.5);
+        assert_eq!(next_factor(2.0, 0.0, 0.0), 2.0);
+        assert_eq!(next_factor(1.0, 1.0, 0.0), 1.1);
+        assert_eq!(next_factor(1.0, 0.0, 1.0), 1.0 / 1.1);
+    }
+
+    /// ε^T = 8, T = 16, K = 2: the closed form of both extremes.
+    #[test]
+    fn budgets_follow_the_norm_up_to_the_total() {
+        let (rising, falling) = (budgets(0.5), budgets(2.0));
+        let mut spent = 0.0;
+        // Two rounds are seen before the first change.
+        for (power, (up, down)) in [0].into_iter().chain(0..).zip(rising.iter().zip(&falling)) {
+            let wanted = (0.5 * 1.1f64.powi(power)).min(8.0 - spent);
+            assert!((up - wanted).abs() < 1e-12, "{rising:?}");
+            spent += up;
+            let wanted = (0.5 * 1.1f64.powi(-power)).max(0.25);
+            assert!((down - wanted).abs() < 1e-12, "{falling:?}");
+        }
+        assert!((spent - 8.0).abs() < 1e-12 && rising[15] == 0.0);
+    }
+
+    /// Round budgets when the norm of the global gradient changes by `ratio` each round.
+    fn budgets(ratio: f32) -> Vec<f64> {
+        let mut arb = Arb::paper(8.0, 16, 2).unwrap();
+        let asks = [0, 1].map(|device| Ask { device, left: 0.0, weight: 0.5, sensitivity: 1.0 });
+        let mut gradient = [1.0];
+        let mut round_budgets = Vec::new();
+        for round in 1..=16 {
+            let decision = arb.allocate(round, &asks);
+            let budget = decision.round_budget.unwrap();
+            assert_eq!(decision.shares, [budget / 2.0; 2]);
+            round_budgets.push(budget);
+            let device =
+                DeviceTranscript { device: 0, weight: 1.0, gradient: &gradient, sigma: 1.0 };
+            let transcript = Transcript { round, devices: &[device], global: &gradient };
+            arb.observe(&transcript, &mut ChaCha12Rng::seed_from_u64(0));
+            gradient[0] *= ratio;
+        }
+        round_budgets
+    }
+}

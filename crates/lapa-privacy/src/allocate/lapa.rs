@@ -1,0 +1,290 @@
+//! LAPA: the paper's Section III-B.
+
+pub mod angle;
+pub mod pid;
+
+use std::f64::consts::PI;
+
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+
+use self::angle::{Smoothed, contribution, deviation, leave_one_out_deviation, smooth};
+use self::pid::{Changes, Noisy, Pid, change, pid_error};
+use super::error::{check, count, not_negative, positive};
+use super::{
+    AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
+};
+
+/// `ε^[t] = exp(−e^[t])·(ε^T − ε_c)/(T−t+1)`, eq. (12), where `allocated` is the sum of those
+/// before, ε_c.
+///
+/// Round t + 1 spends `ε^[t]`, and round 1 spends ε^T/T. All of that never exceeds ε^T: since
+/// e ≥ 0, `ε^[t]` takes at most a (T−t+1)-th of what is left, so after t = T−1 at least
+/// ε^T·∏(T−t)/(T−t+1) = ε^T/T is left, which is what round 1 spent.
+pub fn round_budget(total: f64, allocated: f64, error: f64, rounds: u32, round: u32) -> f64 {
+    (-error).exp() * (total - allocated) / rounds_left(rounds, round)
+}
+
+/// Budgets by the change of the global gradient over rounds, split by the angle between a
+/// device's gradient and the global one.
+#[derive(Clone, Debug)]
+pub struct Lapa {
+    rounds: u32,
+    pid: Pid,
+    decay: f64,
+    /// ε^T on the paper's basis.
+    total: Option<f64>,
+    memory: LapaScalars,
+    /// The last two global gradients, the older first.
+    gradients: Vec<Vec<f32>>,
+}
+
+/// What LAPA keeps between rounds, apart from two gradients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LapaScalars {
+    /// ε_c; 0 on the certified basis.
+    allocated: f64,
+    /// e of the last round; none before there are two gradients.
+    pid_error: Option<f64>,
+    /// ϑ̃_k by device.
+    angles: Vec<Option<Smoothed>>,
+    /// Of the last m + 1 global gradients, the oldest first.
+    window: Vec<Changes>,
+    /// s² of each gradient that is kept.
+    variances: Vec<f64>,
+}
+
+impl Lapa {
+    /// The paper's rule, as printed: `ε_k^[1] = ε^T/(T·K)`, then eqs. (10) to (16).
+    ///
+    /// A device that missed rounds keeps its smoothed angle, and one that never had any counts as
+    /// the mean.
+    ///
+    /// Differs from the paper: it says nothing of devices that miss rounds. Round t+1 spends ε^[t],
+    /// as eq. (16) has it, and round 1 the first T-th.
+    pub fn paper(
+        total_epsilon: f64,
+        rounds: u32,
+        devices: u32,
+        pid: Pid,
+        decay: f64,
+    ) -> Result<Self, AllocateError> {
+        let total = positive("total_epsilon", total_epsilon)?;
+        Ok(Self { total: Some(total), ..Self::certified(rounds, devices, pid, decay)? })
+    }
+
+    /// The same rule for what is left of each device's own capacity:
+    /// min(left_k, exp(−e)·(f_k/mean f)·left_k/(T−t+1)), mean over the devices asked for.
+    ///
+    /// Differs from the paper: no pot is shared by devices, whose data are disjoint; angles leave
+    /// the device's own part out and are debiased; and round T spends all that is left, which
+    /// could not be spent later.
+    pub fn certified(
+        rounds: u32,
+        devices: u32,
+        pid: Pid,
+        decay: f64,
+    ) -> Result<Self, AllocateError> {
+        let memory = LapaScalars {
+            allocated: 0.0,
+            pid_error: None,
+            angles: vec![None; count("devices", devices)? as usize],
+            window: Vec::new(),
+            variances: Vec::new(),
+        };
+        Ok(Self {
+            rounds: count("rounds", rounds)?,
+            pid: pid.checked()?,
+            decay: positive("decay", decay)?,
+            total: None,
+            memory,
+            gradients: Vec::new(),
+        })
+    }
+
+    /// Learns from a finished round as [`Allocator::observe`] does, with the gradient at
+    /// `left_out` of the last m + 1, from the oldest, left out of the sample. It is ignored while
+    /// there are fewer.
+    pub fn observe_leaving_out(&mut self, transcript: &Transcript<'_>, left_out: usize) {
+        if transcript.devices.is_empty() {
+            return;
+        }
+        debug_assert!(transcript.global.iter().all(|value| value.is_finite()));
+        let variance =
+            transcript.devices.iter().map(|device| (device.weight * device.sigma).powi(2)).sum();
+        let global = Noisy { gradient: transcript.global, variance };
+        self.observe_angles(transcript, global);
+        self.observe_change(global, left_out);
+    }
+
+    fn observe_angles(&mut self, transcript: &Transcript<'_>, global: Noisy<'_>) {
+        for device in transcript.devices {
+            debug_assert_eq!(device.gradient.len(), global.gradient.len());
+            debug_assert!(device.sigma.is_finite());
+            debug_assert!(device.gradient.iter().all(|value| value.is_finite()));
+            debug_assert!((device.device as usize) < self.memory.angles.len());
+            let Some(slot) = self.memory.angles.get_mut(device.device as usize) else { continue };
+            let angle = if self.total.is_some() {
+                deviation(global.gradient, device.gradient)
+            } else {
+                let local = Noisy { gradient: device.gradient, variance: device.sigma.powi(2) };
+                leave_one_out_deviation(global, local, device.weight)
+            };
+            if let Some(angle) = angle {
+                *slot = Some(smooth(*slot, angle));
+            }
+        }
+    }
+
+    fn observe_change(&mut self, global: Noisy<'_>, left_out: usize) {
+        let memory = &mut self.memory;
+        let mut changes =
+            self.gradients.iter().zip(&memory.variances).rev().map(|(gradient, &variance)| {
+                change(self.pid.error, global, Noisy { gradient, variance })
+            });
+        let (one, two) = (changes.next().unwrap_or(0.0), changes.next().unwrap_or(0.0));
+        memory.window.push(Changes { one, two });
+        let most = self.pid.window as usize + 1;
+        if memory.window.len() > most {
+            memory.window.remove(0);
+        }
+        let left_out = (memory.window.len() == most).then_some(left_out);
+        memory.pid_error = pid_error(&self.pid, &memory.window, left_out);
+
+        // The oldest gradient's memory is used again.
+        let mut kept =
+            if self.gradients.len() == 2 { self.gradients.remove(0) } else { Vec::new() };
+        if memory.variances.len() == 2 {
+            memory.variances.remove(0);
+        }
+        kept.clear();
+        kept.extend_from_slice(global.gradient);
+        self.gradients.push(kept);
+        memory.variances.push(global.variance);
+    }
+
+    fn angle(&self, ask: &Ask) -> Option<f64> {
+        Some((*self.memory.angles.get(ask.device as usize)?)?.angle)
+    }
+
+    /// The share of each angle in relation to the mean of f over `all`; 1 without an angle.
+    fn relative_contributions(
+        &self,
+        angles: &[Option<f64>],
+        all: impl Iterator<Item = f64>,
+    ) -> Vec<f64> {
+        let f = |angle| contribution(angle, self.decay);
+        let (sum, known) = all.fold((0.0, 0u32), |(sum, known), angle| (sum + f(angle), known + 1));
+        let mean = sum / f64::from(known);
+        let relative = |angle: &Option<f64>| match *angle {
+            // A steep f may round to 0 for every device.
+            Some(angle) if mean > 0.0 => f(angle) / mean,
+            _ => 1.0,
+        };
+        angles.iter().map(relative).collect()
+    }
+
+    /// Eqs. (12) and (16). The sum in (16) is over all K devices, also those that take no part.
+    fn allocate_paper(&mut self, total: f64, round: u32, asks: &[Ask]) -> Shares {
+        let first = total / f64::from(self.rounds);
+        let devices = self.memory.angles.len() as f64;
+        if round <= 1 {
+            return Shares::plain(vec![first / devices; asks.len()], Some(first));
+        }
+        let (error, allocated) = (self.memory.pid_error, self.memory.allocated);
+        let budget = round_budget(total, allocated, error.unwrap_or(0.0), self.rounds, round - 1)
+            // By more than rounding only if a round is asked for twice, or after the last.
+            .min(total - first - allocated)
+            .max(0.0);
+        self.memory.allocated += budget;
+        let angles: Vec<_> = asks.iter().map(|ask| self.angle(ask)).collect();
+        let all = self.memory.angles.iter().flatten().map(|smoothed| smoothed.angle);
+        let relative = self.relative_contributions(&angles, all);
+        let shares = relative.iter().map(|relative| relative * budget / devices).collect();
+        Shares { shares, round_budget: Some(budget), pid_error: error, angles }
+    }
+
+    fn allocate_certified(&self, round: u32, asks: &[Ask]) -> Shares {
+        let to_go = rounds_left(self.rounds, round);
+        let even = asks.iter().map(|ask| ask.left.max(0.0) / to_go);
+        if round >= self.rounds {
+            return Shares::plain(even.collect(), None);
+        }
+        let error = self.memory.pid_error;
+        let damping = (-error.unwrap_or(0.0)).exp();
+        let angles: Vec<_> = asks.iter().map(|ask| self.angle(ask)).collect();
+        let relative = self.relative_contributions(&angles, angles.iter().flatten().copied());
+        let shares = even
+            .zip(relative)
+            .zip(asks)
+            .map(|((even, relative), ask)| (damping * relative * even).min(ask.left.max(0.0)))
+            .collect();
+        Shares { shares, round_budget: None, pid_error: error, angles }
+    }
+}
+
+impl Allocator for Lapa {
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+        match self.total {
+            Some(total) => self.allocate_paper(total, round, asks),
+            None => self.allocate_certified(round, asks),
+        }
+    }
+
+    fn observe(&mut self, transcript: &Transcript<'_>, rng: &mut dyn Rng) {
+        let left_out = rng.random_range(0..=self.pid.window);
+        self.observe_leaving_out(transcript, left_out as usize);
+    }
+
+    fn state(&self) -> AllocatorState {
+        AllocatorState {
+            scalars: Scalars::Lapa(self.memory.clone()),
+            vectors: self.gradients.clone(),
+        }
+    }
+
+    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
+        let memory = match state.scalars {
+            Scalars::Lapa(memory) => memory,
+            other => return Err(other.instead_of("lapa")),
+        };
+        let total = self.total.unwrap_or(0.0);
+        check(
+            "allocated budget",
+            memory.allocated,
+            (0.0..=total).contains(&memory.allocated),
+            "from 0 to the total",
+        )?;
+        if let Some(error) = memory.pid_error {
+            not_negative("PID-like error", error)?;
+        }
+        let (known, devices) = (memory.angles.len(), self.memory.angles.len());
+        check("number of angles", known as f64, known == devices, "the number of devices")?;
+        for smoothed in memory.angles.iter().flatten() {
+            let inside = (0.0..=PI).contains(&smoothed.angle);
+            check("smoothed angle", smoothed.angle, inside, "from 0 to π")?;
+            count("rounds of an angle", smoothed.rounds)?;
+        }
+        let seen = memory.window.len();
+        check("window", seen as f64, seen <= self.pid.window as usize + 1, "at most m + 1")?;
+        for change in memory.window.iter().flat_map(|changes| [changes.one, changes.two]) {
+            not_negative("change of the gradient", change)?;
+        }
+        let kept = state.vectors.len();
+        let fits = kept == seen.min(2) && kept == memory.variances.len();
+        check("number of gradients", kept as f64, fits, "two, or one for each round before")?;
+        for &variance in &memory.variances {
+            not_negative("variance of the noise", variance)?;
+        }
+        for gradient in &state.vectors {
+            let len = gradient.len();
+            check("gradient's length", len as f64, len == state.vectors[0].len(), "one for all")?;
+            for &value in gradient {
+                check("gradient", value.into(), value.is_finite(), "a finite number")?;
+            }
+        }
+        self.memory = memory;
+        self.gradients = state.vectors;
+        Ok(())
+    }
+}

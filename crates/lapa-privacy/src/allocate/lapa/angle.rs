@@ -1,0 +1,80 @@
+//! How far a device's gradient points away from the others': eqs. (13) to (15).
+
+use serde::{Deserialize, Serialize};
+
+use super::pid::Noisy;
+
+/// ϑ_k = arccos(⟨g, g_k⟩ / (‖g‖·‖g_k‖)), eq. (13), of the gradients as received. Nothing if one of
+/// them is 0.
+///
+/// Under heavy noise the angle measures noise alone: cos ϑ_k → G_kσ_k/√(ΣG_j²σ_j²).
+pub fn deviation(global: &[f32], local: &[f32]) -> Option<f64> {
+    let (mut inner, mut whole, mut own) = (0.0, 0.0, 0.0);
+    for (&g, &l) in global.iter().zip(local) {
+        let (g, l) = (f64::from(g), f64::from(l));
+        inner += g * l;
+        whole += g * g;
+        own += l * l;
+    }
+    arccos(inner, whole, own)
+}
+
+/// The angle between a device's gradient and the sum of the others', g − G_k·g_k, with the noise's
+/// expected part q·s² taken out of both squared norms. Nothing if that leaves no norm: there is no
+/// update to be seen in the noise.
+///
+/// Differs from the paper's eq. (13), where the device's own noise is on both sides of the inner
+/// product. Between independent noises its expectation is 0.
+pub fn leave_one_out_deviation(global: Noisy<'_>, local: Noisy<'_>, weight: f64) -> Option<f64> {
+    let (mut inner, mut rest, mut own) = (0.0, 0.0, 0.0);
+    for (&g, &l) in global.gradient.iter().zip(local.gradient) {
+        let l = f64::from(l);
+        let others = f64::from(g) - weight * l;
+        inner += others * l;
+        rest += others * others;
+        own += l * l;
+    }
+    // What the others add to a sum of 32-bit numbers is not known any better.
+    const ROUNDING: f64 = 1e-6;
+    let rounding = (ROUNDING * weight).powi(2) * own;
+    let q = global.gradient.len() as f64;
+    let own = own - q * local.variance;
+    rest -= q * (global.variance - weight * weight * local.variance).max(0.0);
+    if rest > rounding { arccos(inner, rest, own) } else { None }
+}
+
+/// The angle by an inner product and two squared norms. The cosine is clamped, since rounding and
+/// debiasing may take it past ±1.
+fn arccos(inner: f64, one: f64, other: f64) -> Option<f64> {
+    let angle = || (inner / (one.sqrt() * other.sqrt())).clamp(-1.0, 1.0).acos();
+    (one > 0.0 && other > 0.0).then(angle)
+}
+
+/// ϑ̃_k: the mean of a device's angles so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Smoothed {
+    /// The mean.
+    pub angle: f64,
+    /// How many angles it is the mean of.
+    pub rounds: u32,
+}
+
+/// `ϑ̃^[t] = ((t−1)/t)·ϑ̃^[t−1] + (1/t)·ϑ^[t]`, and `ϑ^[1]` at first, eq. (14).
+///
+/// Differs from the paper: t counts the rounds in which the device had an angle, which is all of
+/// them there.
+pub fn smooth(before: Option<Smoothed>, angle: f64) -> Smoothed {
+    let Some(before) = before else { return Smoothed { angle, rounds: 1 } };
+    let rounds = before.rounds.saturating_add(1);
+    let t = f64::from(rounds);
+    Smoothed { angle: (t - 1.0) / t * before.angle + angle / t, rounds }
+}
+
+/// f(ϑ̃) = β(1 − exp(−exp(−β(ϑ̃ − 1)))), eq. (15), with the decay factor β: the dynamic
+/// contribution of a device.
+///
+/// A smaller angle has a larger f and so gets more budget. Two sentences of the paper say the
+/// opposite of its formula; this is the formula.
+pub fn contribution(angle: f64, decay: f64) -> f64 {
+    -decay * (-(-decay * (angle - 1.0)).exp()).exp_m1()
+}

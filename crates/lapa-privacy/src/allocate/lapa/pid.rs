@@ -1,0 +1,109 @@
+//! How much the global gradient still changes: eqs. (10) and (11).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::allocate::AllocateError;
+use crate::allocate::error::{check, not_negative};
+
+/// How the change of the global gradient is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PidError {
+    /// ‖g − g'‖, as printed. Runs away within a few rounds: noise raises it, which lowers the
+    /// budget, which raises the noise.
+    Raw,
+    /// ‖g − g'‖ / (‖g‖ + ‖g'‖). Under heavy noise it settles at 1/√2.
+    Relative,
+    /// The same with the noise's expected part taken out of every norm.
+    Debiased,
+}
+
+/// Settings of the PID-like error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pid {
+    /// K_p
+    pub proportional: f64,
+    /// K_s
+    pub integral: f64,
+    /// m: how many of the last m + 1 global gradients are compared.
+    pub window: u32,
+    /// How their change is measured.
+    pub error: PidError,
+}
+
+impl Pid {
+    pub(super) fn checked(self) -> Result<Self, AllocateError> {
+        not_negative("proportional", self.proportional)?;
+        not_negative("integral", self.integral)?;
+        check("window", self.window.into(), self.window >= 2, "at least 2")?;
+        Ok(self)
+    }
+}
+
+/// A received gradient with the variance of the noise in each of its coordinates.
+#[derive(Clone, Copy, Debug)]
+pub struct Noisy<'a> {
+    /// g
+    pub gradient: &'a [f32],
+    /// s²; ΣG_k²σ_k² for a global gradient.
+    pub variance: f64,
+}
+
+/// E: by how much two global gradients differ, eq. (10).
+///
+/// Differs from the paper: it prints ‖g − g'‖ ([`PidError::Raw`]). Relative to the norms, and 0 if
+/// both are 0, it has no scale that noise could raise. Debiased, with q coordinates,
+/// E = √(‖g−g'‖² − q(s²+s'²)) / (√(‖g‖² − qs²) + √(‖g'‖² − qs'²)), where what is negative under a
+/// root counts as 0; at most 1, and 0 if both norms below are 0.
+pub fn change(error: PidError, one: Noisy<'_>, other: Noisy<'_>) -> f64 {
+    debug_assert_eq!(one.gradient.len(), other.gradient.len());
+    let (mut difference, mut first, mut second) = (0.0, 0.0, 0.0);
+    for (&a, &b) in one.gradient.iter().zip(other.gradient) {
+        let (a, b) = (f64::from(a), f64::from(b));
+        difference += (a - b) * (a - b);
+        first += a * a;
+        second += b * b;
+    }
+    if error == PidError::Debiased {
+        let q = one.gradient.len() as f64;
+        difference -= q * (one.variance + other.variance);
+        first -= q * one.variance;
+        second -= q * other.variance;
+    }
+    let root = |square: f64| square.max(0.0).sqrt();
+    let norms = root(first) + root(second);
+    match error {
+        PidError::Raw => root(difference),
+        PidError::Relative | PidError::Debiased if norms == 0.0 => 0.0,
+        PidError::Relative | PidError::Debiased => (root(difference) / norms).min(1.0),
+    }
+}
+
+/// How far a global gradient is from the two before it; 0 where there is none. No more is needed
+/// of the past, since at most one of m + 1 neighbours is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    /// E to the gradient before.
+    pub one: f64,
+    /// E to the one before that.
+    pub two: f64,
+}
+
+/// `e^[t] = K_p·E^(i_m) + K_s·(1/m)·ΣE^(i_s)`, eq. (11), over the sampled gradients i_1 < … < i_m:
+/// all of `window`, the oldest first, but the one at `left_out`. Nothing if that leaves fewer than
+/// two.
+///
+/// Differs from the paper: the sum begins at the first pair of neighbours in the sample (m − 1
+/// terms), since the printed lower index n − m + 1 names an n that is nowhere defined.
+pub fn pid_error(pid: &Pid, window: &[Changes], left_out: Option<usize>) -> Option<f64> {
+    let sampled: Vec<usize> = (0..window.len()).filter(|&i| Some(i) != left_out).collect();
+    let errors = sampled.windows(2).map(|pair| match pair[1] - pair[0] {
+        1 => window[pair[1]].one,
+        _ => window[pair[1]].two,
+    });
+    let last = errors.clone().next_back()?;
+    let mean = errors.sum::<f64>() / sampled.len() as f64;
+    // Finite, so that a checkpoint can hold it.
+    Some((pid.proportional * last + pid.integral * mean).min(f64::MAX))
+}

@@ -1,0 +1,85 @@
+//! The same for every device and round.
+
+use rand::Rng;
+
+use super::error::{count, positive};
+use super::{
+    AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
+};
+
+/// Equal shares.
+#[derive(Clone, Debug)]
+pub struct Uniform {
+    rounds: u32,
+    pot: Option<Pot>,
+}
+
+/// What is shared on the paper's basis.
+#[derive(Clone, Copy, Debug)]
+struct Pot {
+    total_epsilon: f64,
+    devices: u32,
+}
+
+impl Uniform {
+    /// ε_k = ε^T/(T·K) in each of T rounds: what the paper calls uniform allocation. Nothing is
+    /// left after round T.
+    pub fn paper(total_epsilon: f64, rounds: u32, devices: u32) -> Result<Self, AllocateError> {
+        let pot = Pot {
+            total_epsilon: positive("total_epsilon", total_epsilon)?,
+            devices: count("devices", devices)?,
+        };
+        Ok(Self { rounds: count("rounds", rounds)?, pot: Some(pot) })
+    }
+
+    /// left_k/(T−t+1): a T-th of the capacity each round, and what missed rounds left over is
+    /// spread over the rounds to go.
+    pub fn certified(rounds: u32) -> Result<Self, AllocateError> {
+        Ok(Self { rounds: count("rounds", rounds)?, pot: None })
+    }
+}
+
+impl Allocator for Uniform {
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+        let Some(Pot { total_epsilon, devices }) = self.pot else {
+            let to_go = rounds_left(self.rounds, round);
+            return Shares::plain(asks.iter().map(|ask| ask.left.max(0.0) / to_go).collect(), None);
+        };
+        let budget = if round > self.rounds { 0.0 } else { total_epsilon / f64::from(self.rounds) };
+        Shares::plain(vec![budget / f64::from(devices); asks.len()], Some(budget))
+    }
+
+    fn observe(&mut self, _: &Transcript<'_>, _: &mut dyn Rng) {}
+
+    fn state(&self) -> AllocatorState {
+        AllocatorState { scalars: Scalars::Uniform, vectors: Vec::new() }
+    }
+
+    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
+        match state.scalars {
+            Scalars::Uniform => Ok(()),
+            other => Err(other.instead_of("uniform")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_equal_over_rounds_and_devices() {
+        let asks = [(0, 1.0), (3, 0.5)].map(|(device, left)| Ask {
+            device,
+            left,
+            weight: 0.5,
+            sensitivity: 1.0,
+        });
+        let mut paper = Uniform::paper(6.0, 3, 4).unwrap();
+        assert_eq!(paper.allocate(2, &asks), Shares::plain(vec![0.5, 0.5], Some(2.0)));
+        assert_eq!(paper.allocate(4, &asks), Shares::plain(vec![0.0, 0.0], Some(0.0)));
+        let mut certified = Uniform::certified(3).unwrap();
+        assert_eq!(certified.allocate(2, &asks), Shares::plain(vec![0.5, 0.25], None));
+        assert_eq!(certified.allocate(3, &asks), Shares::plain(vec![1.0, 0.5], None));
+    }
+}

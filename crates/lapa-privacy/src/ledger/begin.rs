@@ -1,0 +1,164 @@
+//! How a run begins: what its devices may spend.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::error::{At, LedgerError};
+use super::{DataKey, Ledger, Terms, sum};
+
+impl Ledger {
+    /// Begins a run, or resumes it: declares what its devices may spend on this data, and returns
+    /// what is left for each, in the order given.
+    ///
+    /// Runs on the same data share what is left: they need the same partition, and for each device
+    /// the same kind of filter and δ. ε and the capacity are the run's own: a run is refused
+    /// what would take the spending of all runs past *its* capacity. The guarantee over all runs
+    /// on a device is therefore that of the largest capacity declared; see [`Ledger::terms`].
+    ///
+    /// A run that resumes must declare the same as before, and gets what was left when it began.
+    pub fn begin_run(
+        &mut self,
+        run: &str,
+        data: &DataKey,
+        devices: &[(u32, Terms)],
+    ) -> Result<Vec<f64>, LedgerError> {
+        let mut seen = HashSet::new();
+        for (device, terms) in devices {
+            check(terms)?;
+            if !seen.insert(*device) {
+                return Err(LedgerError::Twice { device: *device });
+            }
+        }
+        let path = &self.path;
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
+        let left = match begun(&tx, path, run)? {
+            Some(recorded) => resume(&tx, path, run, &recorded, data, devices)?,
+            None => declare(&tx, path, run, data, devices)?,
+        };
+        tx.commit().at(path)?;
+        Ok(left)
+    }
+}
+
+/// The data of a run, if it has begun.
+fn begun(tx: &Connection, path: &Path, run: &str) -> Result<Option<DataKey>, LedgerError> {
+    let sql = "SELECT data, partition FROM run JOIN data USING (data) WHERE run = ?";
+    tx.query_row(sql, [run], |row| Ok(DataKey { data: row.get(0)?, partition: row.get(1)? }))
+        .optional()
+        .at(path)
+}
+
+fn declare(
+    tx: &Connection,
+    path: &Path,
+    run: &str,
+    data: &DataKey,
+    devices: &[(u32, Terms)],
+) -> Result<Vec<f64>, LedgerError> {
+    let DataKey { data, partition } = data;
+    tx.execute("INSERT OR IGNORE INTO data VALUES (?, ?)", [data, partition]).at(path)?;
+    let recorded: String = tx
+        .query_row("SELECT partition FROM data WHERE data = ?", [data], |row| row.get(0))
+        .at(path)?;
+    if recorded != *partition {
+        let (data, given) = (data.clone(), partition.clone());
+        return Err(LedgerError::Partition { data, recorded, given });
+    }
+    tx.execute("INSERT INTO run VALUES (?, ?, NULL)", [run, data]).at(path)?;
+
+    let mut starts = Vec::with_capacity(devices.len());
+    for (device, terms) in devices {
+        tx.execute(
+            "INSERT OR IGNORE INTO account VALUES (?, ?, ?, ?, 0)",
+            params![data, device, terms.kind, terms.delta],
+        )
+        .at(path)?;
+        let sql = "SELECT kind, delta, spent FROM account WHERE data = ? AND device = ?";
+        let (kind, delta, spent): (String, f64, f64) = tx
+            .query_row(sql, params![data, device], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .at(path)?;
+        if (&kind, delta) != (&terms.kind, terms.delta) {
+            let shown = |kind: &str, delta: f64| format!("kind {kind} and delta {delta:e}");
+            return Err(LedgerError::Terms {
+                data: data.clone(),
+                device: *device,
+                recorded: shown(&kind, delta),
+                given: shown(&terms.kind, terms.delta),
+            });
+        }
+        let left = sum::left(terms.capacity, spent);
+        tx.execute(
+            "INSERT INTO declared VALUES (?, ?, ?, ?, ?, ?)",
+            params![run, device, data, terms.epsilon, terms.capacity, left],
+        )
+        .at(path)?;
+        starts.push(left);
+    }
+    Ok(starts)
+}
+
+fn resume(
+    tx: &Connection,
+    path: &Path,
+    run: &str,
+    recorded: &DataKey,
+    data: &DataKey,
+    devices: &[(u32, Terms)],
+) -> Result<Vec<f64>, LedgerError> {
+    let differs = |recorded, given| LedgerError::Resumed { run: run.to_string(), recorded, given };
+    if recorded != data {
+        let shown = |key: &DataKey| format!("data {} and partition {}", key.data, key.partition);
+        return Err(differs(shown(recorded), shown(data)));
+    }
+    let sql = "SELECT device, kind, epsilon, delta, capacity, start_left FROM declared
+               JOIN account USING (data, device) WHERE run = ? ORDER BY device";
+    let mut statement = tx.prepare(sql).at(path)?;
+    let rows = statement
+        .query_map([run], |row| {
+            let terms = Terms {
+                kind: row.get(1)?,
+                epsilon: row.get(2)?,
+                delta: row.get(3)?,
+                capacity: row.get(4)?,
+            };
+            Ok((row.get(0)?, (terms, row.get(5)?)))
+        })
+        .at(path)?;
+    let declared: BTreeMap<u32, (Terms, f64)> = rows.collect::<Result<_, _>>().at(path)?;
+
+    let others = || {
+        let given: BTreeSet<_> = devices.iter().map(|(device, _)| device).collect();
+        differs(format!("devices {:?}", declared.keys()), format!("devices {given:?}"))
+    };
+    if declared.len() != devices.len() {
+        return Err(others());
+    }
+    let start = |(device, terms): &(u32, Terms)| match declared.get(device) {
+        Some((was, left)) if was == terms => Ok(*left),
+        Some((was, _)) => {
+            let shown = |terms: &Terms| format!("device {device} of {terms}");
+            Err(differs(shown(was), shown(terms)))
+        }
+        None => Err(others()),
+    };
+    devices.iter().map(start).collect()
+}
+
+/// Refuses terms without meaning.
+fn check(terms: &Terms) -> Result<(), LedgerError> {
+    let Terms { kind: _, epsilon, delta, capacity } = *terms;
+    for (name, value, allowed, ok) in [
+        ("epsilon", epsilon, "above 0", epsilon > 0.0),
+        ("delta", delta, "above 0 and below 1", delta > 0.0 && delta < 1.0),
+        ("capacity", capacity, "from 0", capacity >= 0.0),
+    ] {
+        if !ok {
+            return Err(LedgerError::Parameter { name, value, allowed });
+        }
+    }
+    Ok(())
+}

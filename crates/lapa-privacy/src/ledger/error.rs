@@ -1,0 +1,227 @@
+//! What the ledger refuses.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use super::{BUSY_TIMEOUT, Repeat};
+
+/// Why the ledger did not record or answer. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// There is no such file.
+    #[error("{}: there is no such ledger", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error("{}: this file is not a ledger", path.display())]
+    NotALedger {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The ledger was written by another version of this program.
+    #[error("{}: this ledger has version {found}; this program knows version {known}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The version that can be read.
+        known: i64,
+    },
+    /// The file is damaged.
+    #[error("{}: this ledger is damaged: {detail}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        detail: String,
+    },
+    /// Another process kept the ledger locked.
+    #[error(
+        "{}: another process kept this ledger locked for {} seconds",
+        path.display(),
+        BUSY_TIMEOUT.as_secs()
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file may not be written.
+    #[error("{}: this ledger is read-only", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The place cannot hold a write-ahead log, so a crash could lose a release.
+    #[error(
+        "{}: a ledger needs a file with a write-ahead log; only mode \"{mode}\" is possible here",
+        path.display()
+    )]
+    NotDurable {
+        /// The file.
+        path: PathBuf,
+        /// The journal mode SQLite fell back to.
+        mode: String,
+    },
+    /// SQLite failed otherwise, for example because the disk is full.
+    #[error("{}: {source}", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// A number is out of its range.
+    #[error("{name} is {value}: allowed is {allowed}")]
+    Parameter {
+        /// Which number.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A device is named twice in one call.
+    #[error("device {device} is named twice: once per call is allowed")]
+    Twice {
+        /// The device.
+        device: u32,
+    },
+    /// The data set is recorded with another partition, so that budgets per device would no longer
+    /// cover the records they were declared for.
+    #[error(
+        "data {data} is recorded with partition {recorded}, not {given}: budgets per device hold \
+         only for the records each device had"
+    )]
+    Partition {
+        /// The data set.
+        data: String,
+        /// The partition in the ledger.
+        recorded: String,
+        /// The partition of this run.
+        given: String,
+    },
+    /// What a device has spent was counted in another way.
+    #[error(
+        "device {device} of data {data} was declared with {recorded}, this run declares {given}: \
+         how its spending is counted and delta must stay the same (privacy.delta, allocator, \
+         sampling, adjacency and noise decide them)"
+    )]
+    Terms {
+        /// The data set.
+        data: String,
+        /// The device.
+        device: u32,
+        /// Filter kind and δ in the ledger.
+        recorded: String,
+        /// Filter kind and δ of this run.
+        given: String,
+    },
+    /// A resumed run is not the run that was begun.
+    #[error("run {run} was begun with {recorded}, not with {given}: a resumed run stays as it was")]
+    Resumed {
+        /// The run.
+        run: String,
+        /// What it was begun with.
+        recorded: String,
+        /// What it was resumed with.
+        given: String,
+    },
+    /// The run was never begun.
+    #[error("run {run} is not in this ledger: it must begin before its first round")]
+    NotBegun {
+        /// The run.
+        run: String,
+    },
+    /// The run was begun without this device.
+    #[error("run {run} was begun without device {device}")]
+    UnknownDevice {
+        /// The run.
+        run: String,
+        /// The device.
+        device: u32,
+    },
+    /// The run's noise cannot change its source.
+    #[error("run {run} repeats rounds by {recorded}, not by {given}")]
+    Repeat {
+        /// The run.
+        run: String,
+        /// How the run began.
+        recorded: Repeat,
+        /// What was asked for.
+        given: Repeat,
+    },
+    /// A repeated round would release something else under the same key.
+    #[error(
+        "round {round} of run {run}, device {device}, is recorded with {recorded}; repeated with \
+         {given}: a repeat must be the same"
+    )]
+    Conflict {
+        /// The run.
+        run: String,
+        /// The round.
+        round: u32,
+        /// The device.
+        device: u32,
+        /// The request in the ledger, and what came of it.
+        recorded: String,
+        /// The request of the repeat.
+        given: String,
+    },
+    /// A release costs more than is left.
+    #[error(
+        "round {round} of run {run}, device {device}: the release costs {cost} and {left} is left"
+    )]
+    Overspent {
+        /// The run.
+        run: String,
+        /// The round.
+        round: u32,
+        /// The device.
+        device: u32,
+        /// What it costs.
+        cost: f64,
+        /// What is left.
+        left: f64,
+    },
+    /// Something without noise was given a finite cost.
+    #[error("{what} has no noise and costs {cost}: allowed is infinity")]
+    NonPrivate {
+        /// What it was.
+        what: String,
+        /// Its cost.
+        cost: f64,
+    },
+    /// The event has a number that is not finite.
+    #[error("this event cannot be recorded, all its numbers must be finite: {event}")]
+    Unrecordable {
+        /// The event.
+        event: String,
+    },
+}
+
+/// Gives SQLite's errors the path of the ledger, and names to those a user can do something about.
+pub(super) trait At<T> {
+    fn at(self, path: &Path) -> Result<T, LedgerError>;
+}
+
+impl<T> At<T> for rusqlite::Result<T> {
+    fn at(self, path: &Path) -> Result<T, LedgerError> {
+        self.map_err(|source| {
+            let path = path.to_path_buf();
+            match source.sqlite_error_code() {
+                Some(ErrorCode::NotADatabase) => LedgerError::NotALedger { path },
+                Some(ErrorCode::DatabaseCorrupt) => {
+                    LedgerError::Corrupt { path, detail: source.to_string() }
+                }
+                Some(ErrorCode::DatabaseBusy) => LedgerError::Busy { path },
+                Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { path },
+                _ => LedgerError::Sqlite { path, source },
+            }
+        })
+    }
+}

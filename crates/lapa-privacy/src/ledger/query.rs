@@ -1,0 +1,178 @@
+//! What the ledger knows.
+
+use std::path::Path;
+
+use rusqlite::{OptionalExtension, Params, Row, params};
+
+use super::error::{At, LedgerError};
+use super::{Ledger, Terms};
+use crate::Event;
+
+/// A release in the ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The run.
+    pub run: String,
+    /// Hash of the data set.
+    pub data: String,
+    /// Hash of who holds which records.
+    pub partition: String,
+    /// The round.
+    pub round: u32,
+    /// The device.
+    pub device: u32,
+    /// 1, and one more for each time the round was charged again.
+    pub attempt: u32,
+    /// What was released.
+    pub event: Event,
+    /// The share that was granted.
+    pub share: f64,
+    /// What was charged.
+    pub cost: f64,
+}
+
+/// What a run declared for a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// The run.
+    pub run: String,
+    /// Hash of the data set.
+    pub data: String,
+    /// Hash of who holds which records.
+    pub partition: String,
+    /// The device.
+    pub device: u32,
+    /// What its filter was declared with.
+    pub terms: Terms,
+    /// What was left when the run began.
+    pub left_at_start: f64,
+    /// What has been spent on the device's data, by all runs.
+    pub spent: f64,
+}
+
+impl Ledger {
+    /// What has been spent on a device's data by all runs, rounded up; `None` if no run declared
+    /// the device.
+    pub fn spent(&self, data: &str, device: u32) -> Result<Option<f64>, LedgerError> {
+        let sql = "SELECT spent FROM account WHERE data = ? AND device = ?";
+        self.conn.query_row(sql, params![data, device], |row| row.get(0)).optional().at(&self.path)
+    }
+
+    /// What a run has itself spent on a device, in all rounds or in those before one: its costs
+    /// added by [`add_up`](super::add_up) round by round. All attempts count.
+    pub fn own_spent(
+        &self,
+        run: &str,
+        device: u32,
+        before_round: Option<u32>,
+    ) -> Result<f64, LedgerError> {
+        self.expect(run, device)?;
+        let sql = "SELECT cost FROM record WHERE run = ?1 AND device = ?2 AND event IS NOT NULL
+                   AND (?3 IS NULL OR round < ?3) ORDER BY round, attempt";
+        let costs: Vec<f64> =
+            self.rows(sql, params![run, device, before_round], |row| row.get(0))?;
+        Ok(costs.into_iter().fold(0.0, super::add_up))
+    }
+
+    /// A device's releases in a run, in the order they were recorded.
+    pub fn history(&self, run: &str, device: u32) -> Result<Vec<Recorded>, LedgerError> {
+        self.expect(run, device)?;
+        self.recorded("AND run = ? AND device = ?", params![run, device])
+    }
+
+    /// The last round of a run that is recorded, refusals included; 0 before the first.
+    pub fn last_round(&self, run: &str) -> Result<u32, LedgerError> {
+        let sql = "SELECT coalesce(max(round), 0) FROM record WHERE run = ?";
+        self.conn.query_row(sql, [run], |row| row.get(0)).at(&self.path)
+    }
+
+    /// All releases, in the order they were recorded.
+    pub fn releases(&self) -> Result<Vec<Recorded>, LedgerError> {
+        self.recorded("", [])
+    }
+
+    /// What every run declared, by data, device, and in the order the runs began.
+    pub fn terms(&self) -> Result<Vec<Declared>, LedgerError> {
+        let sql = "SELECT run, data, partition, device, kind, epsilon, delta, capacity,
+                   start_left, spent FROM declared
+                   JOIN account USING (data, device) JOIN data USING (data)
+                   ORDER BY data, device, declared.rowid";
+        self.rows(sql, [], |row| {
+            Ok(Declared {
+                run: row.get(0)?,
+                data: row.get(1)?,
+                partition: row.get(2)?,
+                device: row.get(3)?,
+                terms: Terms {
+                    kind: row.get(4)?,
+                    epsilon: row.get(5)?,
+                    delta: row.get(6)?,
+                    capacity: row.get(7)?,
+                },
+                left_at_start: row.get(8)?,
+                spent: row.get(9)?,
+            })
+        })
+    }
+
+    /// The run was begun with the device.
+    fn expect(&self, run: &str, device: u32) -> Result<(), LedgerError> {
+        let has = |sql, params: &[&dyn rusqlite::ToSql]| {
+            self.conn.prepare_cached(sql).and_then(|mut sql| sql.exists(params)).at(&self.path)
+        };
+        let name = || run.to_string();
+        if !has("SELECT 1 FROM run WHERE run = ?", &[&run])? {
+            return Err(LedgerError::NotBegun { run: name() });
+        }
+        if !has("SELECT 1 FROM declared WHERE run = ? AND device = ?", &[&run, &device])? {
+            return Err(LedgerError::UnknownDevice { run: name(), device });
+        }
+        Ok(())
+    }
+
+    fn recorded(&self, only: &str, params: impl Params) -> Result<Vec<Recorded>, LedgerError> {
+        let sql = format!(
+            "SELECT run, data, partition, round, device, attempt, share, cost, event FROM record
+             JOIN run USING (run) JOIN data USING (data)
+             WHERE event IS NOT NULL {only} ORDER BY id"
+        );
+        let rows = self.rows(&sql, params, |row| {
+            let event = event_of(&row.get::<_, String>(8)?, &self.path);
+            let (run, data, partition) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (round, device, attempt) = (row.get(3)?, row.get(4)?, row.get(5)?);
+            let (share, cost) = (row.get(6)?, row.get(7)?);
+            Ok(event.map(|event| Recorded {
+                run,
+                data,
+                partition,
+                round,
+                device,
+                attempt,
+                event,
+                share,
+                cost,
+            }))
+        })?;
+        rows.into_iter().collect()
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, LedgerError> {
+        self.conn
+            .prepare_cached(sql)
+            .and_then(|mut sql| sql.query_map(params, read)?.collect())
+            .at(&self.path)
+    }
+}
+
+/// The event of a record.
+pub(super) fn event_of(text: &str, path: &Path) -> Result<Event, LedgerError> {
+    serde_json::from_str(text).map_err(|error| LedgerError::Corrupt {
+        path: path.to_path_buf(),
+        detail: format!("event {text}: {error}"),
+    })
+}

@@ -1,0 +1,116 @@
+//! Gaussian noise in floating point.
+
+use rand::{Rng, RngExt};
+use rand_distr::StandardNormal;
+
+use super::SigmaError;
+
+/// With more, f32 could not hold the sum.
+const LARGEST_SIGMA: f64 = 1e36;
+
+/// g + N(0, σ²) per coordinate, summed in f64 and rounded to f32 once. σ = 0 leaves the vector.
+///
+/// Its low bits leak what was added to (Mironov 2012, "On Significance of the Least Significant
+/// Bits for Differential Privacy"): for real releases there is the discrete Gaussian.
+pub fn add_gaussian<R: Rng + ?Sized>(
+    vector: &mut [f32],
+    sigma: f64,
+    rng: &mut R,
+) -> Result<(), SigmaError> {
+    if !(0.0..=LARGEST_SIGMA).contains(&sigma) {
+        return Err(SigmaError { value: sigma, allowed: "from 0 to 1e36" });
+    }
+    if sigma > 0.0 {
+        for value in vector {
+            let normal: f64 = rng.sample(StandardNormal);
+            *value = (f64::from(*value) + sigma * normal) as f32;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha12Rng;
+
+    use super::*;
+    use crate::math::normal_cdf;
+    use crate::mechanism::statistics::{NORMAL_LIMIT, assert_cdf, chi_square_interval};
+
+    const N: usize = 1_000_000;
+
+    /// Noise of the declared σ, divided by it. The vector is not 0, which rounding to f32 could
+    /// favour.
+    fn noise(sigma: f64, seed: u64) -> Vec<f64> {
+        let mut vector: Vec<f32> = (0..N).map(|i| (i % 7) as f32 - 3.0).collect();
+        let before = vector.clone();
+        add_gaussian(&mut vector, sigma, &mut ChaCha12Rng::seed_from_u64(seed)).unwrap();
+        vector.iter().zip(before).map(|(v, b)| (f64::from(*v) - f64::from(b)) / sigma).collect()
+    }
+
+    fn mean(values: impl Iterator<Item = f64>) -> f64 {
+        values.sum::<f64>() / N as f64
+    }
+
+    #[test]
+    fn noise_has_the_declared_variance() {
+        for (seed, sigma) in [0.37, 1.0, 250.0].into_iter().enumerate() {
+            let noise = noise(sigma, seed as u64);
+            let squares: f64 = noise.iter().map(|z| z * z).sum();
+            let (least, most) = chi_square_interval(N as f64);
+            assert!((least..=most).contains(&squares), "σ = {sigma}: {squares}");
+        }
+    }
+
+    /// Mean, third and fourth moment have variances 1/n, 15/n and 96/n.
+    #[test]
+    fn noise_is_normal() {
+        let noise = noise(0.37, 3);
+        for (power, expected, variance) in [(1, 0.0, 1.0), (3, 0.0, 15.0), (4, 3.0, 96.0f64)] {
+            let moment = mean(noise.iter().map(|z| z.powi(power)));
+            let error = (moment - expected) / (variance / N as f64).sqrt();
+            assert!(error.abs() <= NORMAL_LIMIT, "moment {power} is {moment}");
+        }
+        assert_cdf(noise, normal_cdf);
+    }
+
+    /// Coordinates, and their squares (of variance 2), do not depend on coordinates before them.
+    #[test]
+    fn noise_is_uncorrelated() {
+        let noise = noise(0.37, 4);
+        for lag in [1, 2, 3, 4, 7, 8, 16, 31, 64, 256, 1024] {
+            let pairs = || noise.iter().zip(&noise[lag..]);
+            let plain = mean(pairs().map(|(a, b)| a * b));
+            let squares = mean(pairs().map(|(a, b)| (a * a - 1.0) * (b * b - 1.0) / 2.0));
+            for correlation in [plain, squares] {
+                let error = correlation * (N as f64).sqrt();
+                assert!(error.abs() <= NORMAL_LIMIT, "lag {lag}: {correlation}");
+            }
+        }
+    }
+
+    /// The sum is rounded once: a twin adds in f64 and rounds.
+    #[test]
+    fn the_sum_is_rounded_once() {
+        let mut vector = vec![16_777_216.0f32; 1000];
+        add_gaussian(&mut vector, 1.3, &mut ChaCha12Rng::seed_from_u64(5)).unwrap();
+        let mut twin = ChaCha12Rng::seed_from_u64(5);
+        for value in vector {
+            let normal: f64 = twin.sample(StandardNormal);
+            assert_eq!(value, (16_777_216.0 + 1.3 * normal) as f32);
+        }
+    }
+
+    #[test]
+    fn no_noise_and_bad_sigma_leave_the_vector() {
+        let mut rng = ChaCha12Rng::seed_from_u64(6);
+        let mut vector = [1.0, -0.0, f32::MAX];
+        assert_eq!(add_gaussian(&mut vector, 0.0, &mut rng), Ok(()));
+        for bad in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e37] {
+            let error = add_gaussian(&mut vector, bad, &mut rng).unwrap_err();
+            assert!(error.to_string().starts_with("sigma is "), "{error}");
+        }
+        assert_eq!(vector.map(f32::to_bits), [1.0, -0.0, f32::MAX].map(f32::to_bits));
+    }
+}

@@ -1,0 +1,29 @@
+//! Clipping and noise.
+//!
+//! Every generator of random numbers is an argument: a simulation passes a seeded one, a real
+//! release [`os_stream`].
+
+mod bernoulli;
+mod clip;
+mod discrete_gaussian;
+mod entropy;
+mod gaussian;
+mod grid;
+#[cfg(test)]
+mod statistics;
+
+pub use clip::{CLIP_MARGIN, ClipError, Clipped, clip};
+pub use discrete_gaussian::DiscreteGaussian;
+pub use entropy::{EntropyError, os_stream};
+pub use gaussian::add_gaussian;
+pub use grid::{Grid, GridError};
+
+/// A standard deviation that no noise can be drawn with.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("sigma is {value}: allowed is {allowed}")]
+pub struct SigmaError {
+    /// Its value.
+    pub value: f64,
+    /// What is allowed.
+    pub allowed: &'static str,
+}

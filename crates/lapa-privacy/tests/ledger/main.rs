@@ -1,0 +1,76 @@
+//! The ledger as its users see it.
+
+mod crash;
+mod files;
+mod property;
+mod rounds;
+mod together;
+
+use std::process::{Command, Stdio};
+
+use lapa_privacy::ledger::{DataKey, Grant, Ledger, LedgerError, Repeat, Request, Terms};
+use lapa_privacy::{Adjacency, ClipUnit, Event, NoiseKind, Release, Sampling};
+
+fn data() -> DataKey {
+    DataKey { data: "data".into(), partition: "partition".into() }
+}
+
+fn terms(capacity: f64) -> Terms {
+    Terms { kind: r#"{"filter":"gdp"}"#.into(), epsilon: 8.0, delta: 1e-5, capacity }
+}
+
+fn request(device: u32, share: f64) -> Request {
+    Request { device, share }
+}
+
+/// A release whose ρ = μ²/2 = Δ²/2σ² is about the share: Δ = 1, so σ = 1/√(2·share).
+fn event(share: f64) -> Event {
+    Event::Release(Release {
+        clip: ClipUnit::Sample,
+        clip_norm: 1.0,
+        denominator: 2.0,
+        records: 2,
+        learning_rate: 0.1,
+        adjacency: Adjacency::ReplaceOne,
+        sampling: Sampling::Full,
+        noise: NoiseKind::Gaussian,
+        sigma_artificial: 1.0 / (2.0 * share).sqrt(),
+        sigma_channel: 0.0,
+        kappa: 0.0,
+    })
+}
+
+fn sigma(event: &Event) -> f64 {
+    match event {
+        Event::Release(release) => release.sigma(),
+        Event::NonPrivate { .. } => 0.0,
+    }
+}
+
+/// One round in which every release costs its share.
+fn round(
+    ledger: &mut Ledger,
+    (run, round): (&str, u32),
+    repeat: Repeat,
+    requests: &[Request],
+) -> Result<Vec<Grant>, LedgerError> {
+    ledger
+        .record_round(run, round, repeat, 0.0, requests, &mut |_, share| Ok((event(share), share)))
+}
+
+fn cost(grant: &Grant) -> f64 {
+    match grant {
+        Grant::Released { cost, .. } => *cost,
+        Grant::Refused => 0.0,
+    }
+}
+
+/// This program again, to run only the test `name`, which finds `argument` in its environment.
+fn child(name: &str, argument: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture"]).env(CHILD, argument).stdout(Stdio::null());
+    command
+}
+
+/// Where a child finds its argument.
+const CHILD: &str = "LAPA_TEST_LEDGER_CHILD";

@@ -1,0 +1,381 @@
+//! What one process sees: granting, charging, repeating, refusing.
+
+use super::*;
+
+fn begun(capacity: f64) -> Ledger {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let devices = [(0, terms(capacity)), (7, terms(capacity))];
+    assert_eq!(ledger.begin_run("run", &data(), &devices).unwrap(), [capacity, capacity]);
+    ledger
+}
+
+#[test]
+fn a_device_gets_what_it_asks_for_until_nothing_is_left() {
+    let mut ledger = begun(1.0);
+    let ask = |ledger: &mut Ledger, at| {
+        round(ledger, ("run", at), Repeat::Replay, &[request(7, 0.375)]).unwrap().remove(0)
+    };
+    let whole =
+        Grant::Released { share: 0.375, cost: 0.375, event: event(0.375), truncated: false };
+    assert_eq!(ask(&mut ledger, 1), whole);
+    assert_eq!(ask(&mut ledger, 2), whole);
+    let rest = Grant::Released { share: 0.25, cost: 0.25, event: event(0.25), truncated: true };
+    assert_eq!(ask(&mut ledger, 3), rest);
+    assert_eq!(ask(&mut ledger, 4), Grant::Refused);
+    assert_eq!(ledger.spent("data", 7).unwrap(), Some(1.0));
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
+    assert_eq!(ledger.spent("data", 1).unwrap(), None);
+    assert_eq!(ledger.spent("other", 0).unwrap(), None);
+    assert_eq!(ledger.own_spent("run", 7, None).unwrap(), 1.0);
+    assert_eq!(ledger.own_spent("run", 7, Some(3)).unwrap(), 0.75);
+    assert_eq!(ledger.own_spent("run", 7, Some(1)).unwrap(), 0.0);
+
+    let history = ledger.history("run", 7).unwrap();
+    assert_eq!(history, ledger.releases().unwrap());
+    assert!(ledger.history("run", 0).unwrap().is_empty());
+    let seen: Vec<_> = history.iter().map(|r| (r.round, r.attempt, r.share, r.cost)).collect();
+    assert_eq!(seen, [(1, 1, 0.375, 0.375), (2, 1, 0.375, 0.375), (3, 1, 0.25, 0.25)]);
+    assert_eq!(history[2].event, event(0.25));
+    assert_eq!((&*history[2].data, &*history[2].partition), ("data", "partition"));
+}
+
+#[test]
+fn less_than_the_floor_is_refused() {
+    let mut ledger = begun(1.0);
+    let mut ask = |round, floor, share| {
+        let requests = [request(0, share)];
+        let release = &mut |_, share| Ok::<_, LedgerError>((event(share), share));
+        ledger.record_round("run", round, Repeat::Replay, floor, &requests, release).unwrap()
+    };
+    assert_eq!(ask(1, 0.5, 0.25), [Grant::Refused]);
+    assert_eq!(ask(2, 0.0, 0.0), [Grant::Refused]);
+    assert_eq!(cost(&ask(3, 0.5, 0.5)[0]), 0.5);
+    assert_eq!(cost(&ask(4, 0.5, 0.75)[0]), 0.5);
+    // A replay decides as before, whatever the floor is now.
+    assert_eq!(ask(1, 0.0, 0.25), [Grant::Refused]);
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0));
+}
+
+#[test]
+fn a_cost_below_the_share_leaves_the_rest() {
+    let mut ledger = begun(1.0);
+    for at in 1..=3 {
+        let grants = ledger
+            .record_round("run", at, Repeat::Replay, 0.0, &[request(0, 1.0)], &mut |_, share| {
+                Ok::<_, LedgerError>((event(share), share / 2.0))
+            })
+            .unwrap();
+        assert_eq!(cost(&grants[0]), 0.5f64.powi(at as i32));
+    }
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.875));
+}
+
+#[test]
+fn a_seeded_repeat_is_the_same_release() {
+    let mut ledger = begun(1.0);
+    let requests = [request(0, 0.75), request(7, 2.0)];
+    let first = round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap();
+    let second = round(&mut ledger, ("run", 2), Repeat::Replay, &requests).unwrap();
+    assert!(matches!(first[1], Grant::Released { share: 1.0, truncated: true, .. }));
+    assert_eq!(second[1], Grant::Refused);
+    for _ in 0..3 {
+        assert_eq!(round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap(), first);
+        assert_eq!(round(&mut ledger, ("run", 2), Repeat::Replay, &requests).unwrap(), second);
+    }
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0));
+    assert_eq!(ledger.releases().unwrap().len(), 3);
+}
+
+#[test]
+fn a_different_repeat_is_a_conflict() {
+    let mut ledger = begun(1.0);
+    let requests = [request(0, 0.25), request(7, 0.0)];
+    round(&mut ledger, ("run", 3), Repeat::Replay, &requests).unwrap();
+
+    // Another share, of a release and of a refusal: by one bit.
+    let conflict = |ledger: &mut Ledger, requests: &[Request]| {
+        round(ledger, ("run", 3), Repeat::Replay, requests).unwrap_err()
+    };
+    let error = conflict(&mut ledger, &[request(0, 0.25f64.next_up())]);
+    assert!(matches!(
+        &error,
+        LedgerError::Conflict { run, round: 3, device: 0, .. } if run == "run"
+    ));
+    let text = error.to_string();
+    assert!(text.contains("share 0.25 for"), "{text}");
+    assert!(text.contains("share 0.25000000000000006"), "{text}");
+    let error = conflict(&mut ledger, &[request(7, f64::MIN_POSITIVE)]);
+    assert!(matches!(error, LedgerError::Conflict { device: 7, .. }));
+
+    // The same share for another event.
+    let mut other = |_, share| Ok::<_, LedgerError>((event(share * 2.0), share));
+    let again = ledger.record_round("run", 3, Repeat::Replay, 0.0, &requests, &mut other);
+    let text = again.unwrap_err().to_string();
+    for sigma in [sigma(&event(0.25)), sigma(&event(0.5))] {
+        assert!(text.contains(&format!("sigma_artificial: {sigma:?}")), "{text}");
+    }
+
+    // A new device in a repeated round is charged, but not beside a conflict.
+    round(&mut ledger, ("run", 4), Repeat::Replay, &[request(0, 0.25)]).unwrap();
+    let both = [request(7, 0.5), request(0, 0.5)];
+    round(&mut ledger, ("run", 4), Repeat::Replay, &both).unwrap_err();
+    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.5));
+    let both = [request(7, 0.5), request(0, 0.25)];
+    round(&mut ledger, ("run", 4), Repeat::Replay, &both).unwrap();
+    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.5));
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.5));
+}
+
+#[test]
+fn a_repeat_with_fresh_noise_is_charged_again() {
+    let mut ledger = begun(1.0);
+    for share in [0.25, 0.5] {
+        round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, share)]).unwrap();
+    }
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.75));
+    assert_eq!(ledger.own_spent("run", 0, None).unwrap(), 0.75);
+    let attempts: Vec<_> =
+        ledger.releases().unwrap().iter().map(|r| (r.attempt, r.share)).collect();
+    assert_eq!(attempts, [(1, 0.25), (2, 0.5)]);
+    // Until nothing is left.
+    let rest = round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, 0.5)]).unwrap();
+    assert_eq!(cost(&rest[0]), 0.25);
+    let none = round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, 0.5)]).unwrap();
+    assert_eq!(none, [Grant::Refused]);
+}
+
+#[test]
+fn a_run_cannot_change_how_it_repeats() {
+    let mut ledger = begun(1.0);
+    round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, 0.25)]).unwrap();
+    // Fresh noise was drawn: a replay would be a second release, for free.
+    let error = round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.25)]).unwrap_err();
+    assert_eq!(error.to_string(), "run run repeats rounds by charge-again, not by replay");
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.25));
+}
+
+#[test]
+fn a_second_run_starts_from_what_is_left() {
+    let mut ledger = begun(1.0);
+    round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.75)]).unwrap();
+
+    let devices = [(7, terms(1.0)), (0, terms(1.0)), (8, terms(0.5))];
+    assert_eq!(ledger.begin_run("second", &data(), &devices).unwrap(), [1.0, 0.25, 0.5]);
+    let grants = round(
+        &mut ledger,
+        ("second", 1),
+        Repeat::Replay,
+        &[request(0, 0.5), request(7, 0.5), request(8, 0.75)],
+    )
+    .unwrap();
+    assert_eq!(grants.iter().map(cost).collect::<Vec<_>>(), [0.25, 0.5, 0.5]);
+    assert_eq!(ledger.own_spent("second", 0, None).unwrap(), 0.25);
+    assert_eq!(ledger.own_spent("run", 0, None).unwrap(), 0.75);
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0));
+
+    // Resumed, both get what was left when they began.
+    assert_eq!(ledger.begin_run("second", &data(), &devices).unwrap(), [1.0, 0.25, 0.5]);
+    let devices = [(7, terms(1.0)), (0, terms(1.0))];
+    assert_eq!(ledger.begin_run("run", &data(), &devices).unwrap(), [1.0, 1.0]);
+
+    // A run's own capacity counts: raised by its owner, or lowered below what is spent.
+    let devices = [(0, terms(1.5)), (7, terms(0.25))];
+    assert_eq!(ledger.begin_run("third", &data(), &devices).unwrap(), [0.5, 0.0]);
+    // Other data has budgets of its own.
+    let other = DataKey { data: "other".into(), partition: "another".into() };
+    assert_eq!(ledger.begin_run("fourth", &other, &[(0, terms(1.0))]).unwrap(), [1.0]);
+
+    let terms = ledger.terms().unwrap();
+    let seen: Vec<_> = terms
+        .iter()
+        .map(|d| (&*d.data, d.device, &*d.run, d.terms.capacity, d.left_at_start, d.spent))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("data", 0, "run", 1.0, 1.0, 1.0),
+            ("data", 0, "second", 1.0, 0.25, 1.0),
+            ("data", 0, "third", 1.5, 0.5, 1.0),
+            ("data", 7, "run", 1.0, 1.0, 0.5),
+            ("data", 7, "second", 1.0, 1.0, 0.5),
+            ("data", 7, "third", 0.25, 0.0, 0.5),
+            ("data", 8, "second", 0.5, 0.5, 0.5),
+            ("other", 0, "fourth", 1.0, 1.0, 0.0),
+        ]
+    );
+}
+
+#[test]
+fn runs_that_do_not_fit_are_refused() {
+    let mut ledger = begun(1.0);
+    let devices = [(0, terms(1.0)), (7, terms(1.0))];
+    let mut begin = |run: &str, data: &DataKey, devices: &[(u32, Terms)]| {
+        ledger.begin_run(run, data, devices).unwrap_err()
+    };
+    let dealt = DataKey { partition: "dealt anew".into(), ..data() };
+    let error = begin("second", &dealt, &devices);
+    assert!(matches!(&error, LedgerError::Partition { .. }));
+    let text = error.to_string();
+    assert!(text.contains("with partition partition, not dealt anew"), "{text}");
+
+    for other in
+        [Terms { kind: "\"rdp\"".into(), ..terms(1.0) }, Terms { delta: 1e-6, ..terms(1.0) }]
+    {
+        let error = begin("second", &data(), &[(1, terms(1.0)), (0, other.clone())]);
+        assert!(matches!(&error, LedgerError::Terms { device: 0, .. }));
+        let text = error.to_string();
+        for shown in [r#"kind {"filter":"gdp"} and delta 1e-5"#, &*other.kind] {
+            assert!(text.contains(shown), "{text}");
+        }
+    }
+
+    // A resumed run is the same run.
+    let smaller = Terms { epsilon: 4.0, ..terms(1.0) };
+    for (data, devices, shown) in [
+        (dealt, &devices[..], "data data and partition partition"),
+        (data(), &devices[..1], "devices [0, 7]"),
+        (data(), &[(0, terms(1.0)), (8, terms(1.0))], "devices {0, 8}"),
+        (data(), &[(0, terms(1.0)), (7, terms(2.0))], "capacity 2"),
+        (data(), &[(0, smaller), (7, terms(1.0))], "epsilon 4"),
+    ] {
+        let error = begin("run", &data, devices);
+        assert!(matches!(&error, LedgerError::Resumed { .. }));
+        assert!(error.to_string().contains(shown), "{error}");
+    }
+
+    let error = begin("second", &data(), &[(3, terms(1.0)), (3, terms(1.0))]);
+    assert!(matches!(error, LedgerError::Twice { device: 3 }));
+    for (name, bad) in [
+        ("capacity", terms(f64::NAN)),
+        ("capacity", terms(-1.0)),
+        ("epsilon", Terms { epsilon: 0.0, ..terms(1.0) }),
+        ("delta", Terms { delta: 0.0, ..terms(1.0) }),
+        ("delta", Terms { delta: 1.0, ..terms(1.0) }),
+        ("delta", Terms { delta: f64::NAN, ..terms(1.0) }),
+    ] {
+        let error = begin("second", &data(), &[(0, bad)]);
+        assert!(matches!(error, LedgerError::Parameter { name: at, .. } if at == name));
+    }
+    // None of them left a trace.
+    assert_eq!(ledger.terms().unwrap().len(), 2);
+}
+
+#[test]
+fn rounds_without_meaning_are_refused() {
+    let mut ledger = begun(1.0);
+    let mut ask = |run, at, requests: &[Request]| {
+        round(&mut ledger, (run, at), Repeat::Replay, requests).unwrap_err()
+    };
+    assert!(matches!(ask("other", 1, &[request(0, 0.1)]), LedgerError::NotBegun { .. }));
+    let error = ask("run", 1, &[request(0, 0.1), request(3, 0.1)]);
+    assert!(matches!(error, LedgerError::UnknownDevice { device: 3, .. }));
+    let error = ask("run", 0, &[request(0, 0.1)]);
+    assert_eq!(error.to_string(), "round is 0: allowed is from 1");
+    for share in [f64::NAN, -0.1, f64::NEG_INFINITY] {
+        let error = ask("run", 1, &[request(0, share)]);
+        assert!(matches!(error, LedgerError::Parameter { name: "share", .. }));
+    }
+    let error = ask("run", 1, &[request(0, 0.1), request(0, 0.1)]);
+    assert!(matches!(error, LedgerError::Twice { device: 0 }));
+
+    for floor in [f64::NAN, -1.0] {
+        let mut free = |_, _| Ok::<_, LedgerError>((event(0.1), 0.0));
+        let requests = [request(0, 0.1)];
+        let result = ledger.record_round("run", 1, Repeat::Replay, floor, &requests, &mut free);
+        assert!(matches!(result, Err(LedgerError::Parameter { name: "floor", .. })));
+    }
+    assert!(matches!(ledger.own_spent("other", 0, None), Err(LedgerError::NotBegun { .. })));
+    assert!(matches!(ledger.history("run", 3), Err(LedgerError::UnknownDevice { .. })));
+    assert!(ledger.releases().unwrap().is_empty());
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
+    // Nobody asks.
+    assert!(round(&mut ledger, ("run", 1), Repeat::Replay, &[]).unwrap().is_empty());
+}
+
+#[test]
+fn a_release_that_cannot_be_charged_writes_nothing() {
+    let mut ledger = begun(1.0);
+    let mut ask = |event: Event, cost: f64| {
+        let requests = [request(7, 0.25), request(0, 0.5)];
+        let mut release = |device, share| match device {
+            7 => Ok::<_, LedgerError>((super::event(share), share)),
+            _ => Ok((event.clone(), cost)),
+        };
+        ledger.record_round("run", 1, Repeat::Replay, 0.0, &requests, &mut release).unwrap_err()
+    };
+    let error = ask(event(0.5), 1.0f64.next_up());
+    assert!(matches!(error, LedgerError::Overspent { device: 0, left: 1.0, .. }));
+    for cost in [f64::NAN, -1.0] {
+        assert!(matches!(ask(event(0.5), cost), LedgerError::Parameter { name: "cost", .. }));
+    }
+    let labels = Event::NonPrivate { what: "labels".into() };
+    assert!(matches!(ask(labels.clone(), 0.5), LedgerError::NonPrivate { cost: 0.5, .. }));
+    assert!(matches!(ask(labels, f64::INFINITY), LedgerError::Overspent { .. }));
+    for share in [0.0, f64::NAN] {
+        assert!(matches!(ask(event(share), 0.5), LedgerError::Unrecordable { .. }));
+    }
+    assert!(ledger.releases().unwrap().is_empty());
+    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
+
+    // The caller's own error comes back as it is.
+    #[derive(Debug)]
+    enum Failed {
+        Ledger,
+        Calibration,
+    }
+    impl From<LedgerError> for Failed {
+        fn from(_: LedgerError) -> Self {
+            Self::Ledger
+        }
+    }
+    let requests = [request(7, 0.25), request(0, 0.5)];
+    let mut release = |device, share| match device {
+        7 => Ok((event(share), share)),
+        _ => Err(Failed::Calibration),
+    };
+    let result = ledger.record_round("run", 1, Repeat::Replay, 0.0, &requests, &mut release);
+    assert!(matches!(result, Err(Failed::Calibration)));
+    let result = ledger.record_round("none", 1, Repeat::Replay, 0.0, &requests, &mut release);
+    assert!(matches!(result, Err(Failed::Ledger)));
+    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
+}
+
+#[test]
+fn no_noise_costs_infinity_for_ever() {
+    let mut ledger = begun(f64::INFINITY);
+    let inf = f64::INFINITY;
+    let ask = |ledger: &mut Ledger, run: &str, at| {
+        let mut release = |_, _| {
+            Ok::<_, LedgerError>((Event::NonPrivate { what: "labels".into() }, f64::INFINITY))
+        };
+        let requests = [request(0, f64::INFINITY)];
+        ledger.record_round(run, at, Repeat::Replay, 0.0, &requests, &mut release).unwrap()
+    };
+    for at in [1, 1, 2] {
+        assert_eq!(cost(&ask(&mut ledger, "run", at)[0]), inf);
+    }
+    // Without a limit, spending goes on.
+    assert_eq!(
+        cost(&round(&mut ledger, ("run", 3), Repeat::Replay, &[request(0, 0.5)]).unwrap()[0]),
+        0.5
+    );
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(inf));
+    assert_eq!(ledger.own_spent("run", 0, None).unwrap(), inf);
+    assert_eq!(ledger.begin_run("second", &data(), &[(0, terms(1e300))]).unwrap(), [0.0]);
+    assert_eq!(ask(&mut ledger, "second", 1), [Grant::Refused]);
+}
+
+#[test]
+fn charges_too_small_to_see_still_count() {
+    // 1 + 2⁻⁶⁰ is 1 in floating point: added up plainly, such charges would be free.
+    let tiny = 2f64.powi(-60);
+    let mut ledger = begun(1.0 + 10.0 * f64::EPSILON);
+    round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 1.0)]).unwrap();
+    let granted: Vec<_> = (2..=20)
+        .map(|at| round(&mut ledger, ("run", at), Repeat::Replay, &[request(0, tiny)]).unwrap())
+        .filter(|grants| grants[0] != Grant::Refused)
+        .collect();
+    assert_eq!(granted.len(), 10);
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0 + 10.0 * f64::EPSILON));
+}
