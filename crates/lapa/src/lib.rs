@@ -1,7 +1,8 @@
 //! Federated learning across simulated devices, stage by stage.
 //!
 //! The folders are the stages of a round, in the order in which data flows:
-//! [`data`] → [`partition`] → [`learn`] → [`aggregate`] → [`observe`].
+//! [`data`] → [`partition`] → [`learn`] → [`privatize`] → [`transmit`] → [`aggregate`] →
+//! [`observe`].
 //! The order itself is written once, in `round.rs`.
 //!
 //! ```
@@ -30,6 +31,7 @@
 pub mod aggregate;
 mod atomic;
 pub mod config;
+mod crew;
 pub mod data;
 pub mod federation;
 pub mod learn;
@@ -37,7 +39,9 @@ pub mod model;
 pub mod observe;
 pub mod partition;
 pub mod plot;
+pub mod privatize;
 mod round;
 pub mod run;
 mod schedule;
 pub mod seed;
+pub mod transmit;

@@ -2,27 +2,27 @@
 
 use std::time::Instant;
 
-use crate::aggregate;
 use crate::federation::{Federation, FederationError};
 use crate::observe::RoundRecord;
+use crate::transmit;
 
 impl Federation {
-    /// Runs the next round: learn → aggregate → observe.
+    /// Runs the next round: grant → learn → privatize → transmit → aggregate → observe. Releases
+    /// are granted and on record before anything is computed.
     pub fn next_round(&mut self) -> Result<RoundRecord, FederationError> {
         let start = Instant::now();
         let round = self.round + 1;
         let devices = self.participants(round);
-        self.learn(round, &devices)?;
-        let weights = aggregate::fedavg(&self.updates);
-        self.delta.combine(&weights, &self.updates);
-        let learn = &self.experiment.learn;
-        self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+        let (granted, decision) = self.grant(round, &devices)?;
+        self.learn(round, &granted)?;
+        let sent = self.privatize(round, &granted)?;
+        self.received = sent.into_iter().map(transmit::error_free).collect();
+        let weights = self.weights(&granted);
+        self.delta.combine(&weights, &self.received);
+        self.step();
+        self.show_transcript(round, &granted, &weights);
         self.round = round;
-        let evaluation = self.evaluation_due().then(|| self.evaluate());
-        if evaluation.is_some_and(|(_, loss)| !loss.is_finite()) {
-            let learning_rate = learn.learning_rate;
-            return Err(FederationError::LossNotFinite { round, learning_rate });
-        }
-        Ok(self.record(&devices, &weights, evaluation, start))
+        let evaluation = self.evaluate_if_due()?;
+        self.record(&granted, decision, &weights, evaluation, start)
     }
 }

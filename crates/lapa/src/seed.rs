@@ -23,6 +23,10 @@ pub enum Purpose {
     Participation = 4,
     /// Which samples a device uses in a round.
     Batch = 5,
+    /// The noise of a device in a round.
+    Noise = 6,
+    /// What an allocator draws after a round (device is 0).
+    Allocate = 7,
 }
 
 /// The stream for one purpose, one round and one device.

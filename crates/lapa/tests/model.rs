@@ -63,14 +63,14 @@ fn parameters(vector: &Value) -> Vec<f32> {
     parameters
 }
 
-fn norm(values: &[f32]) -> f64 {
+fn length(values: &[f32]) -> f64 {
     values.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt()
 }
 
 fn assert_gradient(name: &str, ours: &[f32], vector: &Value) {
     let expected = &vector["gradient"];
     let size = expected["norm"].as_f64().unwrap();
-    assert!((norm(ours) - size).abs() < 1e-5 * size, "{name}: norm {} ≠ {size}", norm(ours));
+    assert!((length(ours) - size).abs() < 1e-5 * size, "{name}: norm {} ≠ {size}", length(ours));
     let stride = expected["stride"].as_u64().unwrap() as usize;
     for (k, theirs) in floats(&expected["data"]).into_iter().enumerate() {
         let ours = f64::from(ours[k * stride]);
@@ -137,7 +137,9 @@ fn per_sample_clipping_matches_pytorch() {
         let (network, mut worker) = worker(&cnn(Norm::Group, 10), kernels);
         let mut gradient = vec![f32::NAN; network.parameter_count()];
         let batch = Batch { data: &data, samples: &all(&data) };
-        let report = worker.clipped_gradient(&parameters, batch, clip_norm as f32, &mut gradient);
+        let n = batch.samples.len() as f32;
+        let report =
+            worker.clipped_gradient(&parameters, batch, clip_norm as f32, n, &mut gradient);
         assert_eq!(report.clipped, norms.iter().filter(|&&norm| norm > clip_norm).count());
         assert_gradient(&format!("per sample {kernels:?}"), &gradient, &vector);
     }
@@ -147,13 +149,17 @@ fn per_sample_clipping_matches_pytorch() {
 fn server_momentum_matches_pytorch() {
     let vector = vector("momentum");
     let start: Vec<f32> = floats(&vector["start"]).iter().map(|&v| v as f32).collect();
-    let mut model =
-        GlobalModel { velocity: vec![0.0; start.len()], parameters: start, statistics: Vec::new() };
+    let mut model = GlobalModel {
+        velocity: vec![0.0; start.len()],
+        parameters: start,
+        average: Vec::new(),
+        statistics: Vec::new(),
+    };
     let (rate, momentum) =
         (vector["learning_rate"].as_f64().unwrap(), vector["momentum"].as_f64().unwrap());
     for step in vector["steps"].as_array().unwrap() {
         let gradient = floats(&step["gradient"]).iter().map(|&v| v as f32).collect();
-        model.apply(&GlobalDelta { gradient, statistics: Vec::new() }, rate, momentum);
+        model.apply(&GlobalDelta { gradient }, rate, momentum);
         for (ours, theirs) in [(&model.parameters, "weights"), (&model.velocity, "velocity")] {
             for (a, b) in ours.iter().zip(floats(&step[theirs])) {
                 assert!((f64::from(*a) - b).abs() < 1e-6 * (1.0 + b.abs()), "{theirs}: {a} ≠ {b}");
@@ -219,14 +225,17 @@ fn compare_with_twin(shape: Shape, layers: &[Layer], n: usize, seed: u64) {
         let mut worker = Worker::new(network);
         let (mut plain, mut clipped) = (vec![f32::NAN; p.len()], vec![f32::NAN; p.len()]);
         let loss = worker.gradient(&p, batch, &mut plain);
-        worker.clipped_gradient(&p, batch, 0.5, &mut clipped);
+        worker.clipped_gradient(&p, batch, 0.5, n as f32, &mut clipped);
         (loss, plain, clipped)
     };
     let (fast, twin) = (run(Kernels::Fast), run(Kernels::Reference));
     assert!((fast.0 - twin.0).abs() < 1e-4, "{shape}: loss {} ≠ {}", fast.0, twin.0);
     for (name, a, b) in [("batch", fast.1, twin.1), ("clipped", fast.2, twin.2)] {
         let difference: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
-        assert!(norm(&difference) < 1e-4 * (norm(&b) + 1e-3), "{shape} {layers:?}: {name} differs");
+        assert!(
+            length(&difference) < 1e-4 * (length(&b) + 1e-3),
+            "{shape} {layers:?}: {name} differs"
+        );
     }
 }
 
@@ -258,7 +267,7 @@ fn whole_models_match_a_finite_difference_along_their_gradient() {
         let p = network.initial_parameters(&mut stream(2, Purpose::ModelInit, 0, 0));
         let mut gradient = vec![0.0; p.len()];
         worker.gradient(&p, batch, &mut gradient);
-        let size = norm(&gradient);
+        let size = length(&gradient);
         let h = 3e-4 / size;
         let mut unused = vec![0.0; p.len()];
         let mut loss_at = |step: f64| {
@@ -321,24 +330,24 @@ proptest! {
         let samples = all(&data);
         let mut clipped = vec![0.0; p.len()];
         let batch = Batch { data: &data, samples: &samples };
-        let report = worker.clipped_gradient(&p, batch, clip_norm, &mut clipped);
+        let report = worker.clipped_gradient(&p, batch, clip_norm, n as f32, &mut clipped);
         let mut sum = vec![0f64; p.len()];
         let mut gradient = vec![0.0; p.len()];
         let mut count = 0;
         for sample in samples.chunks(1) {
             worker.gradient(&p, Batch { data: &data, samples: sample }, &mut gradient);
-            let factor = (f64::from(clip_norm) / norm(&gradient)).min(1.0);
+            let factor = (f64::from(clip_norm) / length(&gradient)).min(1.0);
             count += usize::from(factor < 1.0);
             for (sum, &g) in sum.iter_mut().zip(&gradient) {
                 *sum += factor * f64::from(g) / n as f64;
             }
         }
         prop_assert_eq!(report.clipped, count);
-        prop_assert!(norm(&clipped) <= f64::from(clip_norm));
+        prop_assert!(length(&clipped) <= f64::from(clip_norm));
         let difference: Vec<f32> =
             clipped.iter().zip(&sum).map(|(&a, &b)| (f64::from(a) - b) as f32).collect();
         // 10⁻⁵ of it is the margin that clipping leaves for rounding.
-        prop_assert!(norm(&difference) < 5e-5 * norm(&clipped) + 1e-7);
+        prop_assert!(length(&difference) < 5e-5 * length(&clipped) + 1e-7);
     }
 }
 
@@ -373,4 +382,54 @@ fn layers_that_do_not_fit_are_refused() {
         refuse(&[Layer::GroupNorm { groups: 4 }]).contains("4 groups do not divide 1 channels")
     );
     assert!(refuse(&[Layer::Linear { outputs: 0 }]).contains("no outputs"));
+}
+
+/// A sample whose gradient is not finite counts as the zero vector, whatever its neighbours are:
+/// the rest of the batch is what it is without that sample, over the same denominator.
+#[test]
+fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {
+    for kernels in [Kernels::Fast, Kernels::Reference] {
+        for norm in [Norm::Group, Norm::None] {
+            let (network, mut worker) = worker(&cnn(norm, 10), kernels);
+            let mut p = network.initial_parameters(&mut stream(3, Purpose::ModelInit, 0, 0));
+            let mut data = random_split(6, 28, 28, 10, 5);
+            // Weights that overflow on the one sample that is not black.
+            let pixels = 28 * 28;
+            data.images.fill(0);
+            data.images[2 * pixels..3 * pixels].fill(255);
+            let first = network.tensors()[0].range.clone();
+            p[first].iter_mut().for_each(|w| *w *= 1e38);
+            let clipped = |worker: &mut Worker, samples: &[u32]| {
+                let mut gradient = vec![f32::NAN; p.len()];
+                let batch = Batch { data: &data, samples };
+                let report = worker.clipped_gradient(&p, batch, 1.0, 4.0, &mut gradient);
+                (report.dropped, gradient)
+            };
+            let (dropped, whole) = clipped(&mut worker, &[0, 1, 2, 3, 4, 5]);
+            let (none, rest) = clipped(&mut worker, &[0, 1, 3, 4, 5]);
+            assert_eq!((dropped, none), (1, 0), "{kernels:?} {norm:?}");
+            let difference: Vec<f32> = whole.iter().zip(&rest).map(|(a, b)| a - b).collect();
+            assert!(length(&difference) <= 1e-6 * length(&rest), "{kernels:?} {norm:?}");
+        }
+    }
+}
+
+/// An empty batch has the zero gradient, and the denominator is the caller's.
+#[test]
+fn the_denominator_is_public_and_an_empty_batch_is_zero() {
+    let (network, mut worker) = worker(&cnn(Norm::Group, 10), Kernels::Fast);
+    let p = network.initial_parameters(&mut stream(3, Purpose::ModelInit, 0, 0));
+    let data = random_split(4, 28, 28, 10, 5);
+    let (mut by_two, mut by_eight) = (vec![0.0; p.len()], vec![0.0; p.len()]);
+    let batch = Batch { data: &data, samples: &all(&data) };
+    worker.clipped_gradient(&p, batch, 0.5, 2.0, &mut by_two);
+    worker.clipped_gradient(&p, batch, 0.5, 8.0, &mut by_eight);
+    for (two, eight) in by_two.iter().zip(&by_eight) {
+        assert!((two - 4.0 * eight).abs() <= 1e-6 * two.abs().max(1e-3));
+    }
+    let mut empty = vec![f32::NAN; p.len()];
+    let batch = Batch { data: &data, samples: &[] };
+    let report = worker.clipped_gradient(&p, batch, 0.5, 2.0, &mut empty);
+    assert_eq!((report.clipped, report.dropped), (0, 0));
+    assert!(empty.iter().all(|&g| g == 0.0));
 }

@@ -48,13 +48,20 @@ fn experiment(changes: &[&str]) -> Experiment {
     Experiment::from_toml(text, "test", &changes).unwrap()
 }
 
-/// Batch norm and group norm with per-sample clipping; gradients and epochs; some or all devices.
-const KINDS: [&[&str]; 5] = [
+/// Batch norm and group norm with per-sample clipping; gradients and epochs; some or all devices;
+/// without noise and with noise of every kind.
+const KINDS: [&[&str]; 11] = [
     &["profile=paper"],
     &["profile=paper", "learn.update=epoch", "run.participation=0.5"],
     &["profile=certified"],
     &["profile=certified", "learn.update=epoch"],
     &["profile=certified", "run.participation=0.6", "observe.devices=summary"],
+    &["privacy.epsilon=4", "run.participation=0.6"],
+    &["privacy.allocator=lapa", "privacy.pid_window=2", "run.participation=0.6"],
+    &["privacy.allocator=arb", "privacy.sampling=full", "learn.batch_fraction=1"],
+    &["privacy.epsilon=1", "privacy.noise=discrete-gaussian", "model.name=logistic"],
+    &["profile=paper", "privacy.epsilon=8", "privacy.pid_window=2"],
+    &["profile=paper", "privacy.allocator=arb", "learn.update=epoch"],
 ];
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -115,7 +122,8 @@ fn a_summary_takes_the_place_of_the_device_list() {
         let DeviceRecords::List(list) = &list.devices else { panic!("no list") };
         assert_eq!(summary.count, 5);
         let norms = summary.gradient_norm.unwrap();
-        let mut expected: Vec<f64> = list.iter().map(|device| device.gradient_norm).collect();
+        let mut expected: Vec<f64> =
+            list.iter().map(|device| device.gradient_norm.unwrap()).collect();
         expected.sort_by(f64::total_cmp);
         assert_eq!([norms.min, norms.median, norms.max], [expected[0], expected[2], expected[4]]);
     }
@@ -233,6 +241,9 @@ fn a_new_folder_appears_whole_and_alone() {
         ".lock",
         "checkpoint.safetensors",
         "config.resolved.toml",
+        "ledger.db",
+        "ledger.db-shm",
+        "ledger.db-wal",
         "manifest.json",
         "metrics.jsonl",
     ];

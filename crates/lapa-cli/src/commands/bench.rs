@@ -12,6 +12,7 @@ use lapa::data::{DataName, Dataset};
 use lapa::federation::Federation;
 use lapa::model::{Batch, Network, Shape, Worker, cnn};
 use lapa::seed::{Purpose, stream};
+use lapa_privacy::mechanism::add_gaussian;
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Outcome};
@@ -153,7 +154,7 @@ fn gradients(
                 black_box(group_norm.gradient(&q, batch, h));
             },
             &mut || {
-                black_box(per_sample.clipped_gradient(&r, batch, 1.0, i));
+                black_box(per_sample.clipped_gradient(&r, batch, 1.0, BATCH as f32, i));
             },
             &mut || lapa::model::matrix_product(SIDE, &a, &b, black_box(&mut c)),
         ],
@@ -213,7 +214,8 @@ fn rounds(
             failed.replace(Some(error));
         }
     };
-    let [bare, one_thread, all_threads] = turns(
+    let mut noisy = vec![0.0; p.len()];
+    let [bare, noise, one_thread, all_threads] = turns(
         budget,
         [
             &mut || {
@@ -221,6 +223,14 @@ fn rounds(
                     let batch = Batch { data: &data.train, samples };
                     black_box(worker.gradient(&p, batch, &mut gradient));
                 }
+            },
+            &mut || {
+                for device in 0..batches.len() as u64 {
+                    let mut rng = stream(0, Purpose::Noise, 1, device);
+                    // A constant that is allowed.
+                    let _ = add_gaussian(&mut noisy, 1e-3, &mut rng);
+                }
+                black_box(&noisy);
             },
             &mut || round(&mut one),
             &mut || round(&mut many),
@@ -237,6 +247,7 @@ fn rounds(
         ("round_seconds_one_thread", median(one_thread.iter().copied())),
         ("round_speedup", median_ratio(&one_thread, &all_threads)),
         ("round_overhead_share", 1.0 - median_ratio(&bare, &one_thread)),
+        ("noise_share", median_ratio(&noise, &one_thread)),
     ] {
         figures.insert(name.into(), json!(value));
     }

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod account;
 mod bench;
 mod config;
 mod data;
@@ -38,6 +39,7 @@ enum Command {
     #[command(subcommand)]
     Data(data::Command),
     Partition(partition::Arguments),
+    Account(account::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -50,6 +52,7 @@ impl Lapa {
             Command::Config(command) => config::execute(command),
             Command::Data(command) => data::execute(command),
             Command::Partition(arguments) => partition::execute(arguments),
+            Command::Account(arguments) => account::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
         }
     }

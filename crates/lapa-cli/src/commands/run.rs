@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use lapa::privatize::{PrivacySummary, round_up};
 use lapa::run::{Outcome as RunOutcome, Run, RunError, RunEvent, RunFolder, Summary};
 use serde_json::json;
 
@@ -140,6 +141,10 @@ fn show(event: RunEvent<'_>, mode: Mode, progress: &mut Option<RoundProgress>) {
             let bar = progress.insert(RoundProgress::new(mode, experiment.run.rounds));
             bar.start(done);
         }
+        RunEvent::Warning(text) => match progress {
+            Some(progress) => progress.say(&format!("warning: {text}")),
+            None => eprintln!("warning: {text}"),
+        },
         RunEvent::Round(record) => {
             if let Some(progress) = progress {
                 progress.round(record);
@@ -166,15 +171,40 @@ fn finished(summary: &Summary, folder: &Path, format: Format) -> Result<(), Fail
     let loss = summary.loss.map_or("–".into(), |loss| format!("{loss:.4}"));
     output::text_out(&format!(
         "\naccuracy {percent} on the test set, loss {loss}, after {} rounds in {:.1} s\n\
-         sent {:.1} MB up, {:.1} MB down by {} devices; no noise was added: ε = ∞\n\
+         sent {:.1} MB up, {:.1} MB down by {} devices\n\
+         {}\n\
          everything is in {}: plots/accuracy.svg, metrics.jsonl, model.safetensors\n",
         summary.rounds,
         summary.seconds,
         megabytes(summary.uplink_bytes),
         megabytes(summary.downlink_bytes),
         summary.devices,
+        privacy(&summary.privacy),
         folder.display(),
     ))
+}
+
+/// The figures and what they mean, wrapped.
+fn privacy(summary: &PrivacySummary) -> String {
+    let figures = format!(
+        "privacy: ε provable {}, spent (ex post) {}, claimed by the paper's formulas {}; δ {:e}",
+        round_up(summary.epsilon_provable),
+        round_up(summary.epsilon_spent),
+        round_up(summary.epsilon_claimed),
+        summary.delta,
+    );
+    let mut text = figures + "\n ";
+    let mut width = 1;
+    for word in summary.privacy.split(' ') {
+        if width + word.chars().count() >= 98 {
+            text += "\n ";
+            width = 1;
+        }
+        text += " ";
+        text += word;
+        width += word.chars().count() + 1;
+    }
+    text
 }
 
 fn stopped(round: u32, folder: &Path, format: Format) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use super::privacy::{number, rows, write_private};
 use super::{failure, lapa, names, one_line, results, stdout_json, write_small};
 
 const ROUNDS: usize = 60;
@@ -29,13 +30,20 @@ fn start(place: &Path, out: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// A folder with small.toml and a run `whole` that nothing disturbed; and the time that took.
-fn undisturbed() -> (TempDir, Duration) {
+/// A folder with small.toml and a run `whole` that nothing disturbed; and the time its rounds took,
+/// plots not included.
+fn undisturbed(write: fn(&Path)) -> (TempDir, Duration) {
     let place = TempDir::new().unwrap();
-    write_small(place.path());
+    write(place.path());
     let begun = Instant::now();
-    assert!(start(place.path(), "whole").wait_with_output().unwrap().status.success());
-    (place, begun.elapsed())
+    let mut run = start(place.path(), "whole");
+    let metrics = place.path().join("whole/metrics.jsonl");
+    while lines(&metrics) < ROUNDS && run.try_wait().unwrap().is_none() {
+        sleep(Duration::from_millis(1));
+    }
+    let rounds = begun.elapsed();
+    assert!(run.wait_with_output().unwrap().status.success());
+    (place, rounds)
 }
 
 fn assert_whole(place: &Path, out: &str) {
@@ -52,7 +60,7 @@ fn lines(file: &Path) -> usize {
 
 #[test]
 fn an_interrupt_stops_after_the_round() {
-    let (place, _) = undisturbed();
+    let (place, _) = undisturbed(write_small);
     let place = place.path();
     let run = start(place, "stopped");
     let metrics = place.join("stopped/metrics.jsonl");
@@ -89,31 +97,55 @@ fn an_interrupt_stops_after_the_round() {
     assert!(text.contains("checkpoint.safetensors"), "{text}");
 }
 
-#[test]
-fn killed_runs_resume_to_the_same_bits() {
-    let (place, whole) = undisturbed();
-    let place = place.path();
-    let runs = if std::env::var_os("LAPA_TEST_LONG").is_some() { 40 } else { 8 };
+/// Kills and resumes runs at moments spread over the time they take, and compares them with the
+/// run that nothing disturbed. Gives the folder and the names of the runs.
+fn kill_and_resume(write: fn(&Path), runs: usize) -> (TempDir, Vec<String>) {
+    let (folder, rounds) = undisturbed(write);
+    let place = folder.path();
+    let runs = if std::env::var_os("LAPA_TEST_LONG").is_some() { 5 * runs } else { runs };
     // Multiples of the golden ratio spread the moments evenly over the run, in no order.
     let mut moments = (1..).map(|k| (f64::from(k) * 0.618_034).fract());
-    for run in 0..runs {
-        let out = format!("killed-{run}");
+    let runs: Vec<String> = (0..runs).map(|run| format!("killed-{run}")).collect();
+    for out in &runs {
         for _ in 0..3 {
-            let mut child = start(place, &out);
-            sleep(whole.mul_f64(moments.next().unwrap()));
+            let mut child = start(place, out);
+            sleep(rounds.mul_f64(moments.next().unwrap()));
             // It may have finished by itself.
             let _ = child.kill();
             child.wait().unwrap();
-            if !place.join(&out).exists() {
+            if !place.join(out).exists() {
                 let begun = format!(".{out}.");
-                let left = names(place).into_iter().filter(|name| name.contains(&out));
+                let left = names(place).into_iter().filter(|name| name.contains(out));
                 for name in left {
                     assert!(name.starts_with(&begun) && name.ends_with(".partial"), "{name}");
                 }
             }
         }
-        let output = start(place, &out).wait_with_output().unwrap();
+        let output = start(place, out).wait_with_output().unwrap();
         assert!(output.status.success(), "{}", one_line(&output.stderr));
-        assert_whole(place, &out);
+        assert_whole(place, out);
+    }
+    (folder, runs)
+}
+
+#[test]
+fn killed_runs_resume_to_the_same_bits() {
+    kill_and_resume(write_small, 8);
+}
+
+/// LAPA remembers received gradients, and a round that is repeated is not charged again.
+#[test]
+fn killed_private_runs_resume_to_the_same_bits_and_charges() {
+    let write: fn(&Path) = |place| {
+        write_private(place);
+        let text = fs::read_to_string(place.join("private.toml")).unwrap();
+        fs::write(place.join("small.toml"), text + "allocator = 'lapa'\n").unwrap();
+    };
+    let (place, runs) = kill_and_resume(write, 4);
+    let ledger = |out: &str| rows(place.path(), &format!("{out}/ledger.db"));
+    let whole = ledger("whole");
+    assert!(whole.iter().all(|row| number(&row["provable"]) <= 8.0));
+    for out in &runs {
+        assert_eq!(ledger(out), whole, "{out}");
     }
 }

@@ -1,10 +1,13 @@
 //! The command line, end to end: what it leaves, what it prints, how it fails.
 
+mod account;
 mod accuracy;
 mod config;
 mod data;
 mod interrupt;
+mod ledger;
 mod partition;
+mod privacy;
 mod reference;
 mod run;
 

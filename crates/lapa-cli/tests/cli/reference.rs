@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 12] = [
+const COMMANDS: [&[&str]; 13] = [
     &[],
     &["run"],
     &["init"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["data", "get"],
     &["data", "path"],
     &["partition"],
+    &["account"],
     &["bench"],
 ];
 

@@ -25,6 +25,7 @@ fn a_run_leaves_a_complete_folder() {
             ".lock",
             "checkpoint.safetensors",
             "config.resolved.toml",
+            "ledger.db",
             "manifest.json",
             "metrics.jsonl",
             "metrics.parquet",
@@ -71,14 +72,34 @@ fn metrics_have_the_documented_keys(folder: &Path, summary: &Value) {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);
     for (line, round) in lines.iter().zip(1..) {
-        let fields =
-            ["round", "accuracy", "loss", "seconds", "uplink_bytes", "downlink_bytes", "devices"];
+        let fields = [
+            "round",
+            "accuracy",
+            "loss",
+            "pid_error",
+            "epsilon_round",
+            "seconds",
+            "uplink_bytes",
+            "downlink_bytes",
+            "devices",
+        ];
         assert_eq!(keys(line), fields);
         assert_eq!(line["round"], round);
         assert_eq!(line["accuracy"].is_null(), round % 2 == 1);
         assert_eq!(line["devices"].as_array().unwrap().len(), 5);
         for (device, number) in line["devices"].as_array().unwrap().iter().zip(0..) {
-            let fields = ["device", "samples", "weight", "gradient_norm", "clipped"];
+            let fields = [
+                "device",
+                "samples",
+                "weight",
+                "epsilon",
+                "sigma_artificial",
+                "spent_claimed",
+                "spent_provable",
+                "angle",
+                "gradient_norm",
+                "clipped",
+            ];
             assert_eq!(keys(device), fields);
             assert_eq!(device["device"], number);
         }

@@ -1,13 +1,15 @@
 //! Stage 6: what the base station makes of what it received.
 
-use crate::learn::LocalUpdate;
 use crate::model::add_scaled;
+use crate::transmit::Received;
 
 /// FedAvg (McMahan et al. 2017): G_k = |D_k| / Σ_j |D_j| over the devices of the round, so that
 /// ΣG_k = 1 as in the paper's eq. (2).
-pub fn fedavg(updates: &[LocalUpdate]) -> Vec<f64> {
-    let total: f64 = updates.iter().map(|update| f64::from(update.samples)).sum();
-    updates.iter().map(|update| f64::from(update.samples) / total).collect()
+///
+/// `samples` are public numbers: |D_k|, or n̂ where |D_k| is not public.
+pub fn fedavg(samples: &[u32]) -> Vec<f64> {
+    let total: f64 = samples.iter().map(|&samples| f64::from(samples)).sum();
+    samples.iter().map(|&samples| f64::from(samples) / total).collect()
 }
 
 /// The weighted sum of what the devices sent: Σ_k G_k·∇F_k, eq. (2).
@@ -15,24 +17,16 @@ pub fn fedavg(updates: &[LocalUpdate]) -> Vec<f64> {
 pub struct GlobalDelta {
     /// Σ G_k · gradient
     pub gradient: Vec<f32>,
-    /// Σ G_k · statistics
-    pub statistics: Vec<f32>,
 }
 
 impl GlobalDelta {
     /// Sums in the order of the devices, so that the result does not depend on threads.
-    pub fn combine(&mut self, weights: &[f64], updates: &[LocalUpdate]) {
-        let Some(first) = updates.first() else { return };
-        for (sum, len) in [
-            (&mut self.gradient, first.gradient.len()),
-            (&mut self.statistics, first.statistics.len()),
-        ] {
-            sum.clear();
-            sum.resize(len, 0.0);
-        }
-        for (&weight, update) in weights.iter().zip(updates) {
-            add_scaled(&mut self.gradient, weight as f32, &update.gradient);
-            add_scaled(&mut self.statistics, weight as f32, &update.statistics);
+    pub fn combine(&mut self, weights: &[f64], received: &[Received]) {
+        let Some(first) = received.first() else { return };
+        self.gradient.clear();
+        self.gradient.resize(first.gradient().len(), 0.0);
+        for (&weight, received) in weights.iter().zip(received) {
+            add_scaled(&mut self.gradient, weight as f32, received.gradient());
         }
     }
 }
@@ -44,11 +38,31 @@ pub struct GlobalModel {
     pub parameters: Vec<f32>,
     /// Momentum v.
     pub velocity: Vec<f32>,
-    /// Batch-norm statistics for evaluation; empty without batch norm.
+    /// Average of the parameters over the latest rounds, which is what is evaluated; empty without
+    /// averaging.
+    pub average: Vec<f32>,
+    /// Batch-norm statistics of the base station's own test images; empty without batch norm.
     pub statistics: Vec<f32>,
 }
 
 impl GlobalModel {
+    /// The parameters that are evaluated and handed out: the average, or the latest.
+    pub fn evaluated(&self) -> &[f32] {
+        if self.average.is_empty() { &self.parameters } else { &self.average }
+    }
+
+    /// a ← a + (w − a)·max(1 − γ, 1/t) after round t: the mean of all rounds at first, then an
+    /// exponential average over the last 1/(1 − γ). It averages out noise, and as a function of
+    /// noisy values it costs no privacy.
+    ///
+    /// Differs from the paper: it has no averaging.
+    pub fn update_average(&mut self, round: u32, averaging: f64) {
+        let share = (1.0 - averaging).max(1.0 / f64::from(round)) as f32;
+        for (a, w) in self.average.iter_mut().zip(&self.parameters) {
+            *a += share * (w - *a);
+        }
+    }
+
     /// w ← w − λv with v ← m·v + Σ_k G_k·∇F_k: the paper's eq. (3) for m = 0.
     ///
     /// Differs from the paper: server momentum m, without which one gradient per round at
@@ -59,7 +73,6 @@ impl GlobalModel {
             *v = momentum * *v + g;
             *w -= rate * *v;
         }
-        self.statistics.copy_from_slice(&delta.statistics);
     }
 }
 
@@ -67,29 +80,38 @@ impl GlobalModel {
 mod tests {
     use super::*;
 
-    fn update(samples: u32, gradient: [f32; 2], statistics: [f32; 1]) -> LocalUpdate {
-        LocalUpdate {
-            samples,
-            gradient: gradient.into(),
-            statistics: statistics.into(),
-            ..LocalUpdate::default()
+    /// Plain means first; then every round weighs γ times what the next one does.
+    #[test]
+    fn averages_are_means_at_first_and_exponential_later() {
+        let w = [3.0f32, 5.0, 10.0, 2.0];
+        let mut model = GlobalModel {
+            parameters: vec![0.0],
+            velocity: vec![0.0],
+            average: vec![0.0],
+            statistics: Vec::new(),
+        };
+        for (round, w) in (1..).zip(w) {
+            model.parameters = vec![w];
+            model.update_average(round, 0.5);
         }
+        let mean = (3.0 + 5.0) / 2.0;
+        let expected = 0.5 * (0.5 * mean + 0.5 * 10.0) + 0.5 * 2.0;
+        assert_eq!((model.average[0], model.evaluated()[0]), (expected, expected));
     }
 
     #[test]
     fn fedavg_weighs_by_samples() {
-        let updates = [update(30, [1.0, -2.0], [4.0]), update(10, [5.0, 2.0], [0.0])];
-        assert_eq!(fedavg(&updates), [0.75, 0.25]);
+        assert_eq!(fedavg(&[30, 10]), [0.75, 0.25]);
+        assert_eq!(fedavg(&[]), [0.0; 0]);
     }
 
     #[test]
     fn the_weighted_sum_is_that_of_the_round_and_of_no_earlier_one() {
         let mut delta = GlobalDelta::default();
-        let updates = [update(30, [1.0, -2.0], [4.0]), update(10, [5.0, 2.0], [0.0])];
+        let received = [[1.0, -2.0], [5.0, 2.0]].map(|gradient| Received::example(&gradient));
         for _ in 0..2 {
-            delta.combine(&[0.75, 0.25], &updates);
+            delta.combine(&[0.75, 0.25], &received);
             assert_eq!(delta.gradient, [2.0, -1.0]);
-            assert_eq!(delta.statistics, [3.0]);
         }
     }
 }

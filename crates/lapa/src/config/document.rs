@@ -74,6 +74,11 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Whether a flag set this path.
+    pub fn is_flagged(&self, path: &str) -> bool {
+        self.flags.contains_key(path)
+    }
+
     /// The text of a value as the user wrote it.
     pub fn shown(&self, path: &str, value: &Spanned<DeValue>) -> &str {
         match self.flags.get(path) {

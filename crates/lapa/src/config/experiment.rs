@@ -1,5 +1,9 @@
 //! What one experiment is made of, checked and complete.
 
+use std::path::PathBuf;
+
+use lapa_privacy::allocate::{Basis, PidError};
+use lapa_privacy::{Adjacency, NoiseKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +22,8 @@ pub struct Experiment {
     pub model: ModelSpec,
     /// `[learn]`
     pub learn: Learn,
+    /// `[privacy]`
+    pub privacy: Privacy,
     /// `[observe]`
     pub observe: Observe,
 }
@@ -26,10 +32,10 @@ pub struct Experiment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// Per-sample clipping, group norm.
+    /// What can be proved: per-sample clipping, group norm, basis certified.
     #[default]
     Certified,
-    /// The paper's printed choices: device-level clipping, batch norm.
+    /// The paper's printed choices: device-level clipping, batch norm, basis paper.
     Paper,
 }
 
@@ -85,6 +91,24 @@ pub struct PartitionSpec {
     /// `shards`: label-sorted shards dealt to each device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<u32>,
+}
+
+impl PartitionSpec {
+    /// The middle of the configured sizes, over all devices; none where the configuration leaves
+    /// them open.
+    pub fn middle_samples(&self) -> Option<u32> {
+        let middle = |range: Option<[u32; 2]>| {
+            range.map(|[min, max]| (f64::from(min) + f64::from(max)) / 2.0)
+        };
+        let middle = match (self.iid, self.non_iid) {
+            (Some(iid), Some(non_iid)) => {
+                let (a, b) = (middle(self.iid_samples)?, middle(self.non_iid_samples)?);
+                (f64::from(iid) * a + f64::from(non_iid) * b) / f64::from(self.devices)
+            }
+            _ => middle(self.iid_samples)?,
+        };
+        Some(middle.round().max(1.0) as u32)
+    }
 }
 
 /// How the training set is split.
@@ -147,6 +171,8 @@ pub struct Learn {
     pub learning_rate: f64,
     /// Server momentum, in [0, 1).
     pub momentum: f64,
+    /// γ of the average of the latest models, in [0, 1); 0 means none.
+    pub averaging: f64,
     /// What is clipped.
     pub clip: Clip,
     /// Clipping norm C. Absent when nothing is clipped.
@@ -175,6 +201,88 @@ pub enum Clip {
     Device,
     /// Each sample's gradient.
     Sample,
+}
+
+/// `[privacy]`: how much noise, by whose formulas, recorded where.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Privacy {
+    /// Which formulas set the noise.
+    pub basis: Basis,
+    /// Who gets how much of the budget when.
+    pub allocator: AllocatorName,
+    /// Total budget ε; absent without noise, or with `initial_sigma`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// δ
+    pub delta: f64,
+    /// σ₀ of a device of mean size in round 1, instead of ε.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_sigma: Option<f64>,
+    /// How a device draws its batches.
+    pub sampling: BatchSampling,
+    /// What neighbouring data sets are.
+    pub adjacency: Adjacency,
+    /// The distribution of the noise.
+    pub noise: NoiseKind,
+    /// Where noise and batches come from.
+    pub entropy: Entropy,
+    /// A ledger shared with other runs; absent: `ledger.db` in the run's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
+    /// `lapa`: K_p
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid_proportional: Option<f64>,
+    /// `lapa`: K_s
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid_integral: Option<f64>,
+    /// `lapa`: m
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid_window: Option<u32>,
+    /// `lapa`: how a change of the global gradient is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid_error: Option<PidError>,
+    /// `lapa`: β
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay: Option<f64>,
+}
+
+/// Who gets how much of the budget when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllocatorName {
+    /// No noise: ε = ∞.
+    None,
+    /// The same share for every round and device, fixed in advance.
+    Uniform,
+    /// A shared share that follows the norm of the global gradient (our reconstruction).
+    Arb,
+    /// The paper's: by training progress over time, by contribution over devices.
+    Lapa,
+    /// The split over devices with the least total noise (basis paper only).
+    OptimalSplit,
+}
+
+/// How a device draws its batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BatchSampling {
+    /// All samples.
+    Full,
+    /// The same number every round, without replacement.
+    Fixed,
+    /// Each sample by itself with probability learn.batch_fraction.
+    Poisson,
+}
+
+/// Where noise and batches come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Entropy {
+    /// The run's seed: a simulation, no guarantee against whoever knows the seed.
+    #[default]
+    Seed,
+    /// The operating system: real releases, which no seed repeats.
+    Os,
 }
 
 /// `[observe]`: what is recorded.

@@ -9,6 +9,7 @@ mod document;
 mod error;
 mod experiment;
 mod overrides;
+mod privacy;
 mod raw;
 mod resolve;
 #[cfg(test)]
@@ -21,8 +22,8 @@ mod verify;
 
 pub use error::ConfigError;
 pub use experiment::{
-    Clip, Data, Experiment, Learn, ModelName, ModelSpec, Norm, Observe, ObserveDevices,
-    PartitionSpec, Profile, Run, Scheme, Update,
+    AllocatorName, BatchSampling, Clip, Data, Entropy, Experiment, Learn, ModelName, ModelSpec,
+    Norm, Observe, ObserveDevices, PartitionSpec, Privacy, Profile, Run, Scheme, Update,
 };
 pub use overrides::Override;
 pub use schema::json_schema;

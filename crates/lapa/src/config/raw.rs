@@ -3,9 +3,15 @@
 //! These types are also the reference of the file. Their doc comments and ranges become the JSON
 //! Schema, and from it come the check of single values, the error texts and the template.
 
-use super::experiment::{Clip, ModelName, Norm, ObserveDevices, Profile, Scheme, Update};
+use super::experiment::{
+    AllocatorName, BatchSampling, Clip, Entropy, ModelName, Norm, ObserveDevices, Profile, Scheme,
+    Update,
+};
+use lapa_privacy::allocate::{Basis, PidError};
+use lapa_privacy::{Adjacency, NoiseKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// An experiment of lapa: private federated learning over wireless links.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -24,6 +30,9 @@ pub(super) struct RawExperiment {
     pub model: RawModel,
     /// What a device computes in a round, and how the server steps.
     pub learn: RawLearn,
+    /// How much noise hides a record, what that is claimed and proved to be worth, and where it
+    /// is recorded.
+    pub privacy: RawPrivacy,
     /// What the metrics record.
     pub observe: RawObserve,
 }
@@ -128,11 +137,61 @@ pub(super) struct RawLearn {
     /// Server momentum. The default follows update.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub momentum: Option<f64>,
+    /// Evaluate an average of the global models of about the last 1/(1 - averaging) rounds; 0 means
+    /// the latest alone. It costs no privacy. The default follows privacy.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
+    pub averaging: Option<f64>,
     /// What is clipped to clip_norm. The default follows profile.
     pub clip: Option<Clip>,
     /// Clipping norm; not with clip = "none". The default follows clip, update and batch_fraction.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(min = 1e-30, max = 1e30))]
     pub clip_norm: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPrivacy {
+    /// Which formulas set the noise. The default follows profile.
+    pub basis: Option<Basis>,
+    /// Who gets how much of the budget when. Without epsilon and initial_sigma the default is
+    /// none; with one of them it follows basis.
+    pub allocator: Option<AllocatorName>,
+    /// Total budget: of each device on basis certified, of all devices together on basis paper.
+    #[schemars(range(min = 1e-3, max = 1e6))]
+    pub epsilon: Option<f64>,
+    /// Probability that the guarantee fails. Keep it well below one over a device's samples.
+    #[schemars(range(min = 1e-18, max = 1e-2))]
+    pub delta: Option<f64>,
+    /// Instead of epsilon: the standard deviation of the noise on each coordinate in round 1, for
+    /// a device of mean size; epsilon follows.
+    #[schemars(range(min = 1e-9, max = 1e9))]
+    pub initial_sigma: Option<f64>,
+    /// How a device draws its batches. The default follows basis, allocator and learn.update.
+    pub sampling: Option<BatchSampling>,
+    /// What neighbouring data sets are. The default follows sampling.
+    pub adjacency: Option<Adjacency>,
+    /// The distribution of the noise.
+    pub noise: Option<NoiseKind>,
+    /// Where noise and batches come from.
+    pub entropy: Option<Entropy>,
+    /// File that records every release; runs on the same data that share it share the budget.
+    /// Default: ledger.db in the run's folder.
+    #[schemars(extend("examples" = ["PATH"]))]
+    pub ledger: Option<PathBuf>,
+    /// Allocator lapa: weight K_p of the latest change of the global gradient.
+    #[schemars(range(min = 0, max = 1000))]
+    pub pid_proportional: Option<f64>,
+    /// Allocator lapa: weight K_s of the mean change over the window.
+    #[schemars(range(min = 0, max = 1000))]
+    pub pid_integral: Option<f64>,
+    /// Allocator lapa: global gradients in the window, m.
+    #[schemars(range(min = 2, max = 1000))]
+    pub pid_window: Option<u32>,
+    /// Allocator lapa: how a change of the global gradient is measured. The default follows basis.
+    pub pid_error: Option<PidError>,
+    /// Allocator lapa: decay factor β of the map from angles to shares.
+    #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
+    pub decay: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

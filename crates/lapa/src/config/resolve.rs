@@ -7,15 +7,20 @@ use super::experiment::{
     Clip, Data, Experiment, Learn, ModelName, ModelSpec, Norm, Observe, PartitionSpec, Profile,
     Run, Scheme,
 };
-use super::raw::{RawExperiment, RawLearn, RawModel, RawPartition, RawRange, RawRun};
+use super::privacy;
+use super::raw::{RawExperiment, RawLearn, RawModel, RawPartition, RawPrivacy, RawRange, RawRun};
 use super::verify::nearest;
 use crate::data::DataName;
 
-pub(super) fn resolve(raw: RawExperiment, document: &Document) -> Result<Experiment, ConfigError> {
+pub(super) fn resolve(
+    mut raw: RawExperiment,
+    document: &Document,
+) -> Result<Experiment, ConfigError> {
+    privacy::prefer_flags(&mut raw.privacy, document);
     let profile = raw.profile.unwrap_or_default();
     let data = data(raw.data.name, document)?;
     let model = model(&raw.model, profile, document)?;
-    let learn = learn(&raw.learn, profile, &data, document)?;
+    let learn = learn(&raw.learn, profile, &data, &raw.privacy, document)?;
     if model.norm == Norm::Batch && learn.clip == Clip::Sample {
         return Err(document.error(
             &["model.norm", "learn.clip", "profile"],
@@ -26,13 +31,17 @@ pub(super) fn resolve(raw: RawExperiment, document: &Document) -> Result<Experim
              (learn.clip = \"device\")",
         ));
     }
+    let privacy = privacy::resolve(raw.privacy, profile, &learn, document)?;
+    let partition = partition(&raw.partition, document)?;
+    privacy::check_sizes(&privacy, &partition, document)?;
     Ok(Experiment {
         profile,
         run: run(&raw.run),
         data: Data { name: data },
-        partition: partition(&raw.partition, document)?,
+        partition,
         model,
         learn,
+        privacy,
         observe: Observe { devices: raw.observe.devices.unwrap_or_default() },
     })
 }
@@ -83,11 +92,14 @@ fn learn(
     raw: &RawLearn,
     profile: Profile,
     data: &DataName,
+    raw_privacy: &RawPrivacy,
     document: &Document,
 ) -> Result<Learn, ConfigError> {
     let update = raw.update.unwrap_or_default();
     let clip = raw.clip.unwrap_or(defaults::clip(profile));
-    let batch_fraction = raw.batch_fraction.unwrap_or(defaults::BATCH_FRACTION);
+    let batch_fraction =
+        raw.batch_fraction.unwrap_or(defaults::batch_fraction(raw_privacy.sampling));
+    let noisy = privacy::is_noisy(raw_privacy);
     let clip_norm = match (clip, raw.clip_norm) {
         (Clip::None, None) => None,
         (Clip::None, Some(norm)) => {
@@ -104,6 +116,7 @@ fn learn(
         batch_fraction,
         learning_rate: raw.learning_rate.unwrap_or(defaults::learning_rate(data, clip, update)),
         momentum: raw.momentum.unwrap_or(defaults::momentum(update)),
+        averaging: raw.averaging.unwrap_or(defaults::averaging(clip, noisy)),
         clip,
         clip_norm,
     })
@@ -248,6 +261,6 @@ fn range(
 }
 
 /// A word of the configuration as the user writes it, in quotes.
-fn word(value: impl serde::Serialize) -> String {
+pub(super) fn word(value: impl serde::Serialize) -> String {
     serde_json::to_string(&value).unwrap_or_default()
 }

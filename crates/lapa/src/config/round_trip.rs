@@ -69,6 +69,64 @@ fn model_and_clip() -> impl Strategy<Value = (ModelSpec, Clip)> {
     })
 }
 
+/// Sections that go together with the clip and the update; the rest is drawn freely.
+fn privacy() -> impl Strategy<Value = (Privacy, Option<Clip>, Option<Update>)> {
+    use lapa_privacy::allocate::{Basis, PidError};
+    use lapa_privacy::{Adjacency, NoiseKind};
+    let allocators = select(vec![
+        AllocatorName::None,
+        AllocatorName::Uniform,
+        AllocatorName::Arb,
+        AllocatorName::Lapa,
+        AllocatorName::OptimalSplit,
+    ]);
+    let bases = select(vec![Basis::Paper, Basis::Certified]);
+    let entropies = select(vec![Entropy::Seed, Entropy::Os]);
+    let errors = select(vec![PidError::Raw, PidError::Relative, PidError::Debiased]);
+    let ledgers = select(vec![None, Some("a \"b\"\\c.db"), Some("ledger.db")]);
+    let numbers = (1e-3..=1e6f64, 1e-18..=1e-2f64, any::<bool>(), 0.0..9.0f64, 2..99u32);
+    (allocators, bases, entropies, errors, ledgers, numbers).prop_map(
+        |(allocator, basis, entropy, error, ledger, (epsilon, delta, by_sigma, pid, window))| {
+            let certified = basis == Basis::Certified;
+            let (none, lapa) = (allocator == AllocatorName::None, allocator == AllocatorName::Lapa);
+            let allocator = match allocator {
+                AllocatorName::OptimalSplit if certified => AllocatorName::Uniform,
+                other => other,
+            };
+            let amplified = certified && !none;
+            let privacy = Privacy {
+                basis,
+                allocator,
+                epsilon: (!none && !by_sigma).then_some(epsilon),
+                delta,
+                initial_sigma: (!none && by_sigma).then_some(epsilon),
+                sampling: match amplified {
+                    true => BatchSampling::Poisson,
+                    false => BatchSampling::Fixed,
+                },
+                adjacency: match amplified {
+                    true => Adjacency::ZeroOut,
+                    false => Adjacency::ReplaceOne,
+                },
+                noise: NoiseKind::Gaussian,
+                entropy,
+                ledger: ledger.map(Into::into),
+                pid_proportional: lapa.then_some(pid),
+                pid_integral: lapa.then_some(pid / 2.0),
+                pid_window: lapa.then_some(window),
+                pid_error: lapa.then_some(error),
+                decay: lapa.then_some(pid + 0.1),
+            };
+            let clip = match (none, certified) {
+                (true, _) => None,
+                (false, true) => Some(Clip::Sample),
+                (false, false) => Some(Clip::Device),
+            };
+            (privacy, clip, amplified.then_some(Update::Gradient))
+        },
+    )
+}
+
 fn experiments() -> impl Strategy<Value = Experiment> {
     let data = select(vec!["mnist", "fashion-mnist", "synthetic", "idx:a \"b\"\\c\n"]);
     let words = (
@@ -77,22 +135,39 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         select(vec![ObserveDevices::List, ObserveDevices::Summary]),
     );
     let numbers = (1e-6..=1.0f64, 1e-9..1e9f64, 0.0..1.0f64, 1e-9..1e9f64);
-    (run(), data, partition(), model_and_clip(), words, numbers).prop_map(
-        |(run, data, partition, (model, clip), (profile, update, devices), numbers)| Experiment {
-            profile,
+    (run(), data, partition(), model_and_clip(), words, numbers, privacy()).prop_map(
+        |(
             run,
-            data: Data { name: DataName::try_from(data.to_owned()).unwrap() },
+            data,
             partition,
-            model,
-            learn: Learn {
-                update,
-                batch_fraction: numbers.0,
-                learning_rate: numbers.1,
-                momentum: numbers.2,
-                clip,
-                clip_norm: (clip != Clip::None).then_some(numbers.3),
-            },
-            observe: Observe { devices },
+            (mut model, mut clip),
+            (profile, mut update, devices),
+            numbers,
+            (privacy, needed_clip, needed_update),
+        )| {
+            clip = needed_clip.unwrap_or(clip);
+            update = needed_update.unwrap_or(update);
+            if clip == Clip::Sample && model.norm == Norm::Batch {
+                model.norm = Norm::Group;
+            }
+            Experiment {
+                profile,
+                run,
+                data: Data { name: DataName::try_from(data.to_owned()).unwrap() },
+                partition,
+                model,
+                learn: Learn {
+                    update,
+                    batch_fraction: numbers.0,
+                    learning_rate: numbers.1,
+                    momentum: numbers.2,
+                    averaging: numbers.2 / 2.0,
+                    clip,
+                    clip_norm: (clip != Clip::None).then_some(numbers.3),
+                },
+                privacy,
+                observe: Observe { devices },
+            }
         },
     )
 }

@@ -3,12 +3,13 @@
 use super::defaults;
 use super::experiment::Experiment;
 use super::schema::{allowed, alternatives, json_schema, properties, words};
+use lapa_privacy::allocate::Basis;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
 /// Keys whose default follows other keys. The template shows them commented out, so that a change
 /// of those others takes effect.
-const FOLLOWERS: [&str; 13] = [
+const FOLLOWERS: [&str; 27] = [
     "partition.devices",
     "partition.iid",
     "partition.non_iid",
@@ -20,8 +21,22 @@ const FOLLOWERS: [&str; 13] = [
     "model.norm",
     "learn.learning_rate",
     "learn.momentum",
+    "learn.averaging",
     "learn.clip",
     "learn.clip_norm",
+    "privacy.basis",
+    "privacy.allocator",
+    "privacy.epsilon",
+    "privacy.initial_sigma",
+    "privacy.sampling",
+    "privacy.adjacency",
+    "privacy.noise",
+    "privacy.ledger",
+    "privacy.pid_proportional",
+    "privacy.pid_integral",
+    "privacy.pid_window",
+    "privacy.pid_error",
+    "privacy.decay",
 ];
 
 /// A configuration file with every key, its meaning, its default and what it allows.
@@ -30,6 +45,20 @@ pub fn template() -> String {
     let mut values = serde_json::to_value(Experiment::default()).unwrap_or_default();
     values["partition"]["concentration"] = defaults::CONCENTRATION.into();
     values["partition"]["shards"] = defaults::SHARDS.into();
+    for (key, value) in [
+        ("epsilon", defaults::EPSILON.into()),
+        ("initial_sigma", defaults::INITIAL_SIGMA_EXAMPLE.into()),
+        ("ledger", "PATH".into()),
+        ("pid_proportional", defaults::PID_PROPORTIONAL.into()),
+        ("pid_integral", defaults::PID_INTEGRAL.into()),
+        ("pid_window", defaults::PID_WINDOW.into()),
+        ("pid_error", serde_json::json!(defaults::pid_error(Basis::Certified))),
+        ("decay", defaults::DECAY.into()),
+    ] {
+        let key: &str = key;
+        let value: Value = value;
+        values["privacy"][key] = value;
+    }
 
     let mut text = String::from(
         "# An experiment of lapa. Every key may be left out: the values below are the defaults.\n\
@@ -52,7 +81,7 @@ fn write_section(
     values: &Value,
 ) {
     let about = schema["description"].as_str().unwrap_or_default();
-    let _ = write!(text, "\n# {about}\n[{name}]\n");
+    let _ = write!(text, "\n# {}\n[{name}]\n", about.replace('\n', "\n# "));
     for (key, rule) in keys {
         write_key(text, &format!("{name}.{key}"), key, rule, &values[key]);
     }
@@ -67,7 +96,7 @@ fn write_key(text: &mut String, path: &str, key: &str, rule: &Value, value: &Val
     if words(rule).is_some() {
         for choice in alternatives(rule).into_iter().flatten() {
             let about = choice["description"].as_str().unwrap_or_default();
-            let _ = writeln!(text, "#   {}: {about}", choice["const"]);
+            let _ = writeln!(text, "#   {}: {}", choice["const"], about.replace('\n', "\n#     "));
         }
     } else {
         let _ = writeln!(text, "# Allowed: {}.", allowed(rule));

@@ -1,5 +1,7 @@
 use super::*;
 use crate::data::DataName;
+use lapa_privacy::Adjacency;
+use lapa_privacy::allocate::{Basis, PidError};
 
 fn read(text: &str) -> Result<Experiment, ConfigError> {
     Experiment::from_toml(text, "lapa.toml", &[])
@@ -51,10 +53,16 @@ fn an_empty_file_gives_the_defaults() {
         batch_fraction: 0.1,
         learning_rate: 0.5,
         momentum: 0.9,
+        averaging: 0.0,
         clip: Clip::Sample,
         clip_norm: Some(1.0),
     };
     assert_eq!(experiment.learn, learn);
+    let privacy = &experiment.privacy;
+    assert_eq!((privacy.basis, privacy.allocator), (Basis::Certified, AllocatorName::None));
+    assert_eq!((privacy.epsilon, privacy.delta), (None, 1e-5));
+    assert_eq!(privacy.sampling, BatchSampling::Fixed);
+    assert_eq!((privacy.entropy, &privacy.ledger), (Entropy::Seed, &None));
     assert_eq!(experiment.observe.devices, ObserveDevices::List);
 }
 
@@ -145,17 +153,17 @@ fn unknown_keys_get_the_nearest_one() {
     refuses(
         "[lern]\n",
         "lapa.toml:1:2: unknown key `lern`: expected one of profile, run, data, partition, model, \
-         learn, observe\n  help: did you mean `learn`?",
+         learn, privacy, observe\n  help: did you mean `learn`?",
     );
     refuses(
         "rounds = 3\n",
         "lapa.toml:1:1: unknown key `rounds`: expected one of profile, run, data, partition, \
-         model, learn, observe\n  help: `rounds` belongs to [run]",
+         model, learn, privacy, observe\n  help: `rounds` belongs to [run]",
     );
     refuses(
-        "[privacy]\nepsilon = 1\n",
-        "lapa.toml:1:2: unknown key `privacy`: expected one of profile, run, data, partition, \
-         model, learn, observe",
+        "[radio]\npower = 1\n",
+        "lapa.toml:1:2: unknown key `radio`: expected one of profile, run, data, partition, \
+         model, learn, privacy, observe",
     );
     // The first mistake in the file comes first, whatever its section.
     assert_eq!(read("[run]\nx = 1\n[data]\ny = 2\n").unwrap_err().line_column(), Some((2, 1)));
@@ -226,7 +234,7 @@ fn impossible_values_are_refused_and_the_edges_accepted() {
             "a finite number at least 1e-12",
         ),
         ("learn.momentum", "1 -0.1 nan", "0 0.999", "a finite number at least 0 and below 1"),
-        ("learn.clip_norm", "0 -1 inf", "1 0.5", "a finite number above 0"),
+        ("learn.clip_norm", "0 -1 inf 1e-31", "1 0.5", "a finite number from 1e-30 to 1e+30"),
         ("partition.devices", "0", "15", "a whole number from 1 to 4294967295"),
     ];
     for (key, bad, good, allowed) in ranges {
@@ -353,7 +361,7 @@ fn mistakes_in_flags_name_the_flag() {
         "",
         &["ran.rounds=3"],
         "-c ran.rounds=3: unknown key `ran`: expected one of profile, run, data, partition, model, \
-         learn, observe\n  help: did you mean `run`?",
+         learn, privacy, observe\n  help: did you mean `run`?",
     );
     flags_refuse(
         "profile = \"paper\"",
@@ -401,4 +409,97 @@ fn other_choices_in_the_template_take_their_own_defaults() {
         let expected = with_flags("", &[choice]).unwrap();
         assert_eq!(with_flags(&template(), &[choice]).unwrap(), expected);
     }
+}
+
+#[test]
+fn a_budget_makes_a_run_private_by_the_basis_of_its_profile() {
+    let certified = read("privacy.epsilon = 8").unwrap().privacy;
+    assert_eq!((certified.basis, certified.allocator), (Basis::Certified, AllocatorName::Uniform));
+    assert_eq!(certified.sampling, BatchSampling::Poisson);
+    assert_eq!(certified.adjacency, Adjacency::ZeroOut);
+    let paper = read("profile = \"paper\"\nprivacy.epsilon = 8").unwrap().privacy;
+    assert_eq!((paper.basis, paper.allocator), (Basis::Paper, AllocatorName::Lapa));
+    assert_eq!((paper.sampling, paper.adjacency), (BatchSampling::Fixed, Adjacency::ReplaceOne));
+    assert_eq!(paper.pid_error, Some(PidError::Relative));
+    let given = read("privacy.allocator = \"lapa\"").unwrap().privacy;
+    assert_eq!((given.epsilon, given.pid_error), (Some(8.0), Some(PidError::Debiased)));
+    let sigma = read("privacy.initial_sigma = 0.2").unwrap().privacy;
+    assert_eq!((sigma.epsilon, sigma.initial_sigma), (None, Some(0.2)));
+    let mixed = read(
+        "profile = \"paper\"\nmodel.norm = \"group\"\nlearn.clip = \"sample\"\n\
+                      privacy.basis = \"certified\"\nprivacy.epsilon = 1",
+    );
+    assert_eq!(mixed.unwrap().privacy.sampling, BatchSampling::Poisson);
+    let full = read("privacy = { epsilon = 1, sampling = \"full\" }").unwrap();
+    assert_eq!((full.learn.batch_fraction, full.privacy.adjacency), (1.0, Adjacency::ReplaceOne));
+}
+
+#[test]
+fn what_proves_nothing_is_refused_with_the_reason() {
+    for (text, expected) in [
+        ("learn.update = \"epoch\"\nprivacy.epsilon = 8", "requires `learn.update` = \"gradient\""),
+        ("learn.clip = \"device\"\nprivacy.epsilon = 8", "requires `learn.clip` = \"sample\""),
+        (
+            "profile = \"paper\"\nmodel.norm = \"group\"\nlearn = { update = \"epoch\", clip = \"sample\" }\n\
+          privacy.epsilon = 8",
+            "requires `learn.clip` = \"device\"",
+        ),
+        ("privacy = { epsilon = 1, initial_sigma = 1 }", "both set the noise"),
+        (
+            "privacy = { epsilon = 1, allocator = \"none\" }",
+            "belongs to an allocator that adds noise",
+        ),
+        (
+            "privacy = { epsilon = 1, decay = 2 }",
+            "belongs to \"lapa\", but the allocator is \"uniform\"",
+        ),
+        ("privacy = { epsilon = 1, allocator = \"optimal-split\" }", "shares one pot"),
+        (
+            "privacy = { epsilon = 1, sampling = \"full\", adjacency = \"zero-out\" }",
+            "no proven sensitivity",
+        ),
+        (
+            "privacy = { epsilon = 1, sampling = \"fixed\", adjacency = \"zero-out\" }",
+            "no proven sensitivity",
+        ),
+        ("privacy = { allocator = \"lapa\", adjacency = \"replace-one\" }", "fixed in advance"),
+        (
+            "learn.batch_fraction = 0.5\nprivacy = { sampling = \"full\" }",
+            "does not go with `privacy.sampling` = \"full\"",
+        ),
+        (
+            "profile = \"paper\"\nprivacy = { epsilon = 1, sampling = \"poisson\" }",
+            "know no sampling",
+        ),
+        ("profile = \"paper\"\nlearn.clip = \"none\"\nprivacy.epsilon = 1", "leaves no bound"),
+        (
+            "profile = \"paper\"\nprivacy = { epsilon = 1, noise = \"discrete-gaussian\" }",
+            "requires `privacy.basis` = \"certified\"",
+        ),
+        (
+            "partition.scheme = \"shards\"\nprivacy = { epsilon = 1, adjacency = \"add-remove\" }",
+            "public number of samples",
+        ),
+        ("privacy.epsilon = 0", "expected a finite number from 0.001 to 1000000.0"),
+        ("privacy.delta = 1", "`privacy.delta` is 1: expected"),
+        ("privacy.basis = \"papre\"", "did you mean \"paper\"?"),
+    ] {
+        let error = read(text).unwrap_err();
+        let shown = format!("{error} {}", error.help().unwrap_or_default());
+        assert!(shown.contains(expected), "{text}: {shown}");
+    }
+}
+
+#[test]
+fn a_flag_that_sets_the_noise_another_way_wins_over_the_file() {
+    let file = "privacy.epsilon = 8";
+    let sigma = with_flags(file, &["privacy.initial_sigma=0.5"]).unwrap().privacy;
+    assert_eq!((sigma.epsilon, sigma.initial_sigma), (None, Some(0.5)));
+    let none = with_flags(file, &["privacy.allocator=none"]).unwrap().privacy;
+    assert_eq!((none.allocator, none.epsilon), (AllocatorName::None, None));
+    assert_eq!(none.sampling, BatchSampling::Fixed);
+    let back = with_flags("privacy.initial_sigma = 1", &["privacy.epsilon=2"]).unwrap().privacy;
+    assert_eq!((back.epsilon, back.initial_sigma), (Some(2.0), None));
+    let both = with_flags("", &["privacy.initial_sigma=1", "privacy.epsilon=2"]);
+    assert!(both.unwrap_err().to_string().contains("both set the noise"));
 }

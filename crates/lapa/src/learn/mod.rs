@@ -1,21 +1,23 @@
 //! Stage 3: what a device computes from its own samples.
 
+use lapa_privacy::mechanism::{Grid, clip};
 use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
 
-use crate::config::{Clip, Learn, Update};
+use crate::config::{BatchSampling, Clip, Learn, Update};
 use crate::data::Split;
-use crate::model::{Batch, CLIP_MARGIN, Worker};
-use crate::seed::Stream;
+use crate::model::{Batch, Clipped, Worker};
 
-/// What a device has computed and not yet sent. Its memory is reused from round to round.
+/// What a device has computed and not yet privatized. It cannot be sent: the next stage takes it
+/// and gives a [`PrivateUpdate`](crate::privatize::PrivateUpdate). Its memory is reused from round
+/// to round.
 #[derive(Clone, Debug, Default)]
 pub struct LocalUpdate {
-    /// Samples the device holds, |D_k|.
-    pub samples: u32,
     /// The gradient, or (w₀ − w)/λ after an epoch; clipped as configured.
     pub gradient: Vec<f32>,
-    /// Batch-norm statistics, averaged over the local batches; empty without batch norm.
-    pub statistics: Vec<f32>,
+    /// On a grid: the sum of the clipped sample gradients, each rounded toward zero, in grid steps.
+    /// `gradient` is then the mean of it, for the record only.
+    pub grid_sum: Vec<i64>,
     /// Euclidean norm of the gradient before device-level clipping.
     pub norm: f64,
     /// Share of what could be clipped that was.
@@ -26,6 +28,45 @@ pub struct LocalUpdate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the update of a device is not finite")]
 pub struct NotFinite;
+
+/// How a device draws its batches, and what of it the base station knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Batches {
+    /// How.
+    pub sampling: BatchSampling,
+    /// The public number of samples that batch sizes and means are taken of: |D_k|, or n̂ where
+    /// |D_k| is not public.
+    pub public_samples: u32,
+    /// Whether a sample's gradient that is not finite counts as zero, because a refusal would tell
+    /// of it, or is refused.
+    pub zero_if_not_finite: bool,
+}
+
+impl Batches {
+    /// What the sum of a batch's clipped gradients is divided by, always a public number: n̂,
+    /// b = n̂·fraction rounded, or b̄ = q·n̂.
+    pub fn denominator(&self, fraction: f64) -> f64 {
+        let public = f64::from(self.public_samples);
+        match self.sampling {
+            BatchSampling::Full => public,
+            BatchSampling::Fixed => (fraction * public).round().max(1.0),
+            BatchSampling::Poisson => fraction * public,
+        }
+    }
+}
+
+/// What a device holds, and how it draws from it.
+#[derive(Clone, Copy)]
+pub struct Holding<'a> {
+    /// The training set.
+    pub data: &'a Split,
+    /// Its samples.
+    pub samples: &'a [u32],
+    /// How it draws.
+    pub batches: Batches,
+    /// The grid that clipped sample gradients are rounded to, for discrete noise.
+    pub grid: Option<Grid>,
+}
 
 /// One device's memory for local steps. One per thread, shared by the devices it works for.
 pub struct Learner {
@@ -46,52 +87,117 @@ impl Learner {
         &mut self.worker
     }
 
-    /// The update of a device that holds `samples`, from the global `parameters`.
+    /// The update of a device from the global `parameters`.
     pub fn local_update(
         &mut self,
         learn: &Learn,
+        holding: Holding<'_>,
         parameters: &[f32],
-        data: &Split,
-        samples: &[u32],
-        rng: &mut Stream,
+        rng: &mut dyn Rng,
         update: &mut LocalUpdate,
     ) -> Result<(), NotFinite> {
-        update.samples = samples.len() as u32;
+        let Holding { data, samples, batches, grid } = holding;
         update.gradient.resize(parameters.len(), 0.0);
         self.order.clear();
-        self.order.extend_from_slice(samples);
-        match learn.update {
-            Update::Gradient => self.minibatch(learn, parameters, data, rng, update),
-            Update::Epoch => self.epoch(learn, parameters, data, rng, update),
-        }
-        update.norm = norm(&update.gradient);
-        if !update.norm.is_finite() {
+        let dropped = match learn.update {
+            Update::Gradient => {
+                self.draw(learn, batches, samples, rng);
+                match grid {
+                    Some(grid) => self.on_grid(learn, &grid, parameters, data, update),
+                    None => self.minibatch(learn, batches, parameters, data, update),
+                }
+            }
+            Update::Epoch => {
+                self.order.extend_from_slice(samples);
+                self.order.shuffle(rng);
+                self.epoch(learn, parameters, data, update)
+            }
+        };
+        if dropped > 0 && !batches.zero_if_not_finite {
             return Err(NotFinite);
         }
-        if let (Clip::Device, Some(clip_norm)) = (learn.clip, learn.clip_norm) {
-            update.clipped =
-                f64::from(u8::from(clip(&mut update.gradient, update.norm, clip_norm)));
+        let device_clip = learn.clip_norm.filter(|_| learn.clip == Clip::Device);
+        // Without a clip of the upload this only takes its norm.
+        let most = device_clip.unwrap_or(f64::MAX);
+        let clipped = match clip(&mut update.gradient, most) {
+            Err(_) if batches.zero_if_not_finite => {
+                update.gradient.fill(0.0);
+                clip(&mut update.gradient, most)
+            }
+            clipped => clipped,
+        };
+        let clipped = clipped.map_err(|_| NotFinite)?;
+        update.norm = clipped.norm;
+        if device_clip.is_some() {
+            update.clipped = f64::from(u8::from(clipped.clipped));
         }
         Ok(())
     }
 
-    /// One gradient of a batch drawn without replacement: ∇F_k of the paper's eq. (1), over
-    /// `batch_fraction` of the device's samples.
+    /// Leaves the batch of one round in `order`.
+    fn draw(&mut self, learn: &Learn, batches: Batches, samples: &[u32], rng: &mut dyn Rng) {
+        match batches.sampling {
+            BatchSampling::Full => self.order.extend_from_slice(samples),
+            BatchSampling::Fixed => {
+                self.order.extend_from_slice(samples);
+                let size = batches.denominator(learn.batch_fraction) as usize;
+                let size = size.min(samples.len());
+                let _ = self.order.partial_shuffle(rng, size);
+                // What was drawn is at the end.
+                self.order.drain(..samples.len() - size);
+            }
+            BatchSampling::Poisson => {
+                let rate = learn.batch_fraction;
+                self.order.extend(samples.iter().filter(|_| rng.random::<f64>() < rate));
+            }
+        }
+    }
+
+    /// One gradient of a batch: ∇F_k of the paper's eq. (1). Returns how many samples were
+    /// dropped.
     fn minibatch(
         &mut self,
         learn: &Learn,
+        batches: Batches,
         parameters: &[f32],
         data: &Split,
-        rng: &mut Stream,
         update: &mut LocalUpdate,
-    ) {
-        let size = (learn.batch_fraction * self.order.len() as f64).round().max(1.0) as usize;
-        let (batch, _) = self.order.partial_shuffle(rng, size);
-        let batch = Batch { data, samples: batch };
-        let clipped = step(&mut self.worker, learn, parameters, batch, &mut update.gradient);
-        update.clipped = clipped as f64 / size as f64;
-        update.statistics.clear();
-        update.statistics.extend_from_slice(self.worker.batch_statistics());
+    ) -> usize {
+        let batch = Batch { data, samples: &self.order };
+        let denominator = batches.denominator(learn.batch_fraction);
+        let gradient = &mut update.gradient;
+        let clipped = step(&mut self.worker, learn, denominator, parameters, batch, gradient);
+        update.clipped = clipped.clipped as f64 / self.order.len().max(1) as f64;
+        clipped.dropped
+    }
+
+    /// The sum of a batch's clipped gradients in integers: each sample's is rounded toward zero on
+    /// the grid, which leaves its norm at most C.
+    fn on_grid(
+        &mut self,
+        learn: &Learn,
+        grid: &Grid,
+        parameters: &[f32],
+        data: &Split,
+        update: &mut LocalUpdate,
+    ) -> usize {
+        update.grid_sum.clear();
+        update.grid_sum.resize(parameters.len(), 0);
+        self.gradient.resize(parameters.len(), 0.0);
+        let (mut clipped, mut dropped) = (0, 0);
+        for sample in self.order.chunks(1) {
+            let batch = Batch { data, samples: sample };
+            let report = step(&mut self.worker, learn, 1.0, parameters, batch, &mut self.gradient);
+            grid.add(&mut update.grid_sum, &self.gradient);
+            clipped += report.clipped;
+            dropped += report.dropped;
+        }
+        let scale = grid.step() / self.order.len().max(1) as f64;
+        for (mean, &sum) in update.gradient.iter_mut().zip(&update.grid_sum) {
+            *mean = (sum as f64 * scale) as f32;
+        }
+        update.clipped = clipped as f64 / self.order.len().max(1) as f64;
+        dropped
     }
 
     /// One pass over the shuffled samples in 1/`batch_fraction` equal batches, each a gradient
@@ -101,28 +207,24 @@ impl Learner {
         learn: &Learn,
         parameters: &[f32],
         data: &Split,
-        rng: &mut Stream,
         update: &mut LocalUpdate,
-    ) {
+    ) -> usize {
         let n = self.order.len();
         let steps = ((1.0 / learn.batch_fraction).round() as usize).clamp(1, n);
         let rate = learn.learning_rate as f32;
-        self.order.shuffle(rng);
         self.weights.clear();
         self.weights.extend_from_slice(parameters);
         self.gradient.resize(parameters.len(), 0.0);
-        update.statistics.clear();
-        update.statistics.resize(self.worker.batch_statistics().len(), 0.0);
-        let mut clipped = 0;
+        let (mut clipped, mut dropped) = (0, 0);
         for s in 0..steps {
             let samples = &self.order[s * n / steps..(s + 1) * n / steps];
             let batch = Batch { data, samples };
-            clipped += step(&mut self.worker, learn, &self.weights, batch, &mut self.gradient);
+            let (size, gradient) = (samples.len() as f64, &mut self.gradient);
+            let report = step(&mut self.worker, learn, size, &self.weights, batch, gradient);
+            clipped += report.clipped;
+            dropped += report.dropped;
             for (weight, gradient) in self.weights.iter_mut().zip(&self.gradient) {
                 *weight -= rate * gradient;
-            }
-            for (sum, value) in update.statistics.iter_mut().zip(self.worker.batch_statistics()) {
-                *sum += value / steps as f32;
             }
         }
         let weights = parameters.iter().zip(&self.weights);
@@ -130,42 +232,32 @@ impl Learner {
             *gradient = (before - after) / rate;
         }
         update.clipped = clipped as f64 / n as f64;
+        dropped
     }
 }
 
-/// One batch gradient, clipped per sample if so configured; returns how many samples were clipped.
+/// One batch gradient, clipped per sample if so configured.
 fn step(
     worker: &mut Worker,
     learn: &Learn,
+    denominator: f64,
     parameters: &[f32],
     batch: Batch<'_>,
     gradient: &mut [f32],
-) -> usize {
+) -> Clipped {
     match (learn.clip, learn.clip_norm) {
-        (Clip::Sample, Some(clip_norm)) => {
-            worker.clipped_gradient(parameters, batch, clip_norm as f32, gradient).clipped
-        }
+        (Clip::Sample, Some(clip_norm)) => worker.clipped_gradient(
+            parameters,
+            batch,
+            clip_norm as f32,
+            denominator as f32,
+            gradient,
+        ),
         _ => {
-            worker.gradient(parameters, batch, gradient);
-            0
+            let loss = worker.gradient(parameters, batch, gradient);
+            Clipped { loss, clipped: 0, dropped: 0 }
         }
     }
-}
-
-fn norm(gradient: &[f32]) -> f64 {
-    gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt()
-}
-
-/// g·min(1, C/‖g‖) given ‖g‖; says whether it changed anything.
-fn clip(gradient: &mut [f32], norm: f64, clip_norm: f64) -> bool {
-    if norm <= clip_norm {
-        return false;
-    }
-    let factor = (f64::from(CLIP_MARGIN) * clip_norm / norm) as f32;
-    for value in gradient {
-        *value *= factor;
-    }
-    true
 }
 
 #[cfg(test)]
@@ -175,6 +267,9 @@ mod tests {
     use super::*;
     use crate::model::{Layer, Network, Shape};
     use crate::seed::{Purpose, stream};
+
+    const FIXED: Batches =
+        Batches { sampling: BatchSampling::Fixed, public_samples: 7, zero_if_not_finite: false };
 
     fn setting() -> (Arc<Network>, Split, Vec<f32>) {
         let layers = [Layer::Linear { outputs: 3 }];
@@ -188,7 +283,15 @@ mod tests {
 
     fn learn(update: Update, batch_fraction: f64) -> Learn {
         let clip = Clip::None;
-        Learn { update, batch_fraction, learning_rate: 0.25, momentum: 0.0, clip, clip_norm: None }
+        Learn {
+            update,
+            batch_fraction,
+            learning_rate: 0.25,
+            momentum: 0.0,
+            averaging: 0.0,
+            clip,
+            clip_norm: None,
+        }
     }
 
     fn assert_close(ours: &[f32], theirs: &[f32]) {
@@ -210,11 +313,10 @@ mod tests {
             let mut learner = Learner::new(Worker::new(network.clone()));
             let mut update = LocalUpdate::default();
             let mut rng = stream(7, Purpose::Batch, 1, 0);
-            learner
-                .local_update(&learn(kind, 1.0), &p, &data, &samples, &mut rng, &mut update)
-                .unwrap();
+            let holding = Holding { data: &data, samples: &samples, batches: FIXED, grid: None };
+            learner.local_update(&learn(kind, 1.0), holding, &p, &mut rng, &mut update).unwrap();
             assert_close(&update.gradient, &expected);
-            assert_eq!((update.samples, update.clipped), (7, 0.0));
+            assert_eq!(update.clipped, 0.0);
         }
     }
 
@@ -228,7 +330,8 @@ mod tests {
         let mut learner = Learner::new(Worker::new(network.clone()));
         let mut update = LocalUpdate::default();
         let mut rng = stream(7, Purpose::Batch, 1, 0);
-        learner.local_update(&learn, &p, &data, &samples, &mut rng, &mut update).unwrap();
+        let holding = Holding { data: &data, samples: &samples, batches: FIXED, grid: None };
+        learner.local_update(&learn, holding, &p, &mut rng, &mut update).unwrap();
 
         let mut order = samples.clone();
         order.shuffle(&mut stream(7, Purpose::Batch, 1, 0));
@@ -250,26 +353,11 @@ mod tests {
         let mut rng = stream(7, Purpose::Batch, 1, 0);
         let result = learner.local_update(
             &learn(Update::Gradient, 1.0),
+            Holding { data: &data, samples: &[1, 2], batches: FIXED, grid: None },
             &p,
-            &data,
-            &[1, 2],
             &mut rng,
             &mut LocalUpdate::default(),
         );
         assert_eq!(result, Err(NotFinite));
-    }
-
-    #[test]
-    fn clipping_keeps_direction_and_never_exceeds_the_norm() {
-        let original = [3.0f32, -4.0, 12.0];
-        let mut gradient = original;
-        assert!(clip(&mut gradient, norm(&original), 2.0));
-        assert!(norm(&gradient) <= 2.0 && norm(&gradient) > 1.9999);
-        for (g, o) in gradient.iter().zip(original) {
-            assert!((g * 13.0 / 2.0 - o).abs() < 1e-3);
-        }
-        let mut short = original;
-        assert!(!clip(&mut short, norm(&original), 13.0));
-        assert_eq!(short, original);
     }
 }

@@ -21,6 +21,5 @@ pub(crate) use kernels::add_scaled;
 pub use kernels::in_use as kernels_in_use;
 pub use layer::{Layer, ModelError, Shape};
 pub use network::{Kernels, Network, Tensor};
-pub(crate) use worker::CLIP_MARGIN;
 pub use worker::{Batch, Clipped, Evaluation, Worker};
 pub use zoo::{cnn, logistic, mlp, network};

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lapa_privacy::mechanism::CLIP_MARGIN;
+
 use super::kernels::{PADDING, scale_pixels};
 use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
@@ -24,6 +26,8 @@ pub struct Clipped {
     pub loss: f32,
     /// Samples whose gradient was longer than the clipping norm.
     pub clipped: usize,
+    /// Samples whose gradient was not finite, and counted as zero.
+    pub dropped: usize,
 }
 
 /// Loss and hits over some samples.
@@ -34,9 +38,6 @@ pub struct Evaluation {
     /// Sum of the losses.
     pub loss_sum: f64,
 }
-
-/// Clipping leaves this much room for rounding, so that nothing clipped exceeds C.
-pub(crate) const CLIP_MARGIN: f32 = 1.0 - 1e-5;
 
 /// Computes gradients of one network in one thread.
 pub struct Worker {
@@ -78,29 +79,33 @@ impl Worker {
             if s > 0 {
                 slot.stage.backward(&parameters[slot.parameters.clone()], pass, dx, saved);
             }
-            if !slot.statistics.is_empty() {
-                self.statistics[slot.statistics.clone()].copy_from_slice(&saved.statistics);
-            }
         }
         loss
     }
 
-    /// gradient = (1/n) Σ_i g_i·min(1, C'/‖g_i‖) over the gradients g_i of the n samples, which
+    /// gradient = (1/d) Σ_i g_i·min(1, C'/‖g_i‖) over the gradients g_i of the samples, which
     /// never exist all at once: each sample's convolution gradient stays in cache, fully
-    /// connected layers need only its norm. C' = C·(1 − 10⁻⁵) leaves room for rounding.
+    /// connected layers need only its norm. C' = C·(1 − 10⁻⁵) leaves room for rounding. The
+    /// denominator d is the caller's, since privacy may forbid the size of the batch.
+    ///
+    /// A gradient that is not finite counts as zero. An empty batch gives zero.
     ///
     /// # Panics
-    /// If the batch is empty, the lengths do not fit, or the network has batch norm
-    /// ([`Network::mixes_samples`]).
+    /// If the lengths do not fit, or the network has batch norm ([`Network::mixes_samples`]).
     pub fn clipped_gradient(
         &mut self,
         parameters: &[f32],
         batch: Batch<'_>,
         clip_norm: f32,
+        denominator: f32,
         gradient: &mut [f32],
     ) -> Clipped {
         assert!(!self.network.mixes_samples(), "batch norm has no per-sample gradients");
         let n = batch.samples.len();
+        if n == 0 {
+            gradient.fill(0.0);
+            return Clipped { loss: 0.0, clipped: 0, dropped: 0 };
+        }
         self.forward(parameters, batch);
         let loss = self.loss_gradient(batch, 1.0);
         let stages = &self.network.stages;
@@ -112,16 +117,23 @@ impl Worker {
         for (slot, saved) in stages.iter().zip(&mut self.saved) {
             slot.stage.begin_clipped(n, saved);
         }
-        let mut clipped = 0;
+        let (mut clipped, mut dropped) = (0, 0);
         for i in 0..n {
-            let mut norm_squared = 0.0;
+            let mut norm_squared: f32 = 0.0;
             for (s, slot) in stages.iter().enumerate() {
                 let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
                 norm_squared += slot.stage.sample_norm_squared(pass, i, &mut self.saved[s]);
             }
+            if !norm_squared.is_finite() {
+                dropped += 1;
+                for (s, slot) in stages.iter().enumerate() {
+                    slot.stage.drop_sample(i, &mut self.activations[s], &mut self.saved[s]);
+                }
+                continue;
+            }
             let norm = norm_squared.sqrt();
             clipped += usize::from(norm > clip_norm);
-            let factor = (CLIP_MARGIN * clip_norm / norm).min(1.0) / n as f32;
+            let factor = (CLIP_MARGIN as f32 * clip_norm / norm).min(1.0) / denominator;
             for (s, slot) in stages.iter().enumerate() {
                 let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
                 slot.stage.add_sample(pass, i, factor, &mut self.saved[s]);
@@ -132,7 +144,7 @@ impl Worker {
             let gradient = &mut gradient[slot.parameters.clone()];
             slot.stage.finish_clipped(pass, &mut self.saved[s], gradient);
         }
-        Clipped { loss, clipped }
+        Clipped { loss, clipped, dropped }
     }
 
     /// Loss and hits of the batch, with `statistics` in place of the batch's own (batch norm).
@@ -165,9 +177,14 @@ impl Worker {
         evaluation
     }
 
-    /// Batch-norm statistics of the last [`Worker::gradient`] batch, as
-    /// [`Network::statistics_count`] describes them.
-    pub fn batch_statistics(&self) -> &[f32] {
+    /// Batch-norm statistics of a batch, as [`Network::statistics_count`] describes them.
+    pub fn batch_statistics(&mut self, parameters: &[f32], batch: Batch<'_>) -> &[f32] {
+        self.forward(parameters, batch);
+        for (slot, saved) in self.network.stages.iter().zip(&self.saved) {
+            if !slot.statistics.is_empty() {
+                self.statistics[slot.statistics.clone()].copy_from_slice(&saved.statistics);
+            }
+        }
         &self.statistics
     }
 

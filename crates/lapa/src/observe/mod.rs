@@ -31,6 +31,12 @@ pub struct RoundRecord {
     /// Mean test loss; null in rounds without evaluation.
     #[serde(with = "number::optional")]
     pub loss: Option<f64>,
+    /// e^[t], the PID-like error that the round's budget was decided with (allocator lapa).
+    #[serde(with = "number::optional")]
+    pub pid_error: Option<f64>,
+    /// ε^[t], the round's budget over all devices (basis paper).
+    #[serde(with = "number::optional")]
+    pub epsilon_round: Option<f64>,
     /// Wall-clock time of the round.
     #[serde(with = "number")]
     pub seconds: f64,
@@ -49,7 +55,17 @@ pub enum DeviceRecords {
     /// `observe.devices = "list"`
     List(Vec<DeviceRecord>),
     /// `observe.devices = "summary"`
-    Summary(DeviceSummary),
+    Summary(Box<DeviceSummary>),
+}
+
+impl DeviceRecords {
+    /// Quantiles over the devices.
+    pub fn summary(&self) -> DeviceSummary {
+        match self {
+            Self::List(list) => DeviceSummary::of(list),
+            Self::Summary(summary) => (**summary).clone(),
+        }
+    }
 }
 
 /// By hand, because serde's own reader of untagged enums hides which field is wrong.
@@ -69,8 +85,7 @@ impl<'de> Deserialize<'de> for DeviceRecords {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DeviceRecords, A::Error> {
-                DeviceSummary::deserialize(MapAccessDeserializer::new(map))
-                    .map(DeviceRecords::Summary)
+                Box::deserialize(MapAccessDeserializer::new(map)).map(DeviceRecords::Summary)
             }
         }
 
@@ -83,17 +98,34 @@ impl<'de> Deserialize<'de> for DeviceRecords {
 pub struct DeviceRecord {
     /// Device, from 0.
     pub device: u32,
-    /// Samples the device holds, |D_k|.
+    /// Samples the device holds, |D_k|; n̂ where that is not public.
     pub samples: u32,
     /// Aggregation weight G_k.
     #[serde(with = "number")]
     pub weight: f64,
-    /// Euclidean norm of the upload before device-level clipping.
+    /// ε of this release: as claimed on basis paper, of the release by itself on certified.
     #[serde(with = "number")]
-    pub gradient_norm: f64,
-    /// Share of what could be clipped that was: 0 or 1 for the upload, a fraction for samples.
+    pub epsilon: f64,
+    /// Standard deviation of the artificial noise on each coordinate.
     #[serde(with = "number")]
-    pub clipped: f64,
+    pub sigma_artificial: f64,
+    /// The paper's sum of epsilons so far.
+    #[serde(with = "number")]
+    pub spent_claimed: f64,
+    /// What the releases so far are provably worth.
+    #[serde(with = "number")]
+    pub spent_provable: f64,
+    /// Smoothed angle to the global gradient that the share was decided with (allocator lapa).
+    #[serde(with = "number::optional")]
+    pub angle: Option<f64>,
+    /// Euclidean norm of the upload before device-level clipping and noise. Not observable by the
+    /// base station; absent with the operating system's entropy.
+    #[serde(default, with = "number::optional", skip_serializing_if = "Option::is_none")]
+    pub gradient_norm: Option<f64>,
+    /// Share of what could be clipped that was: 0 or 1 for the upload, a fraction for samples. Not
+    /// observable; absent with the operating system's entropy.
+    #[serde(default, with = "number::optional", skip_serializing_if = "Option::is_none")]
+    pub clipped: Option<f64>,
 }
 
 /// Quantiles over the devices of a round; null when no device took part.
@@ -105,9 +137,21 @@ pub struct DeviceSummary {
     pub samples: Option<Quantiles>,
     /// Aggregation weight.
     pub weight: Option<Quantiles>,
-    /// Norm of the upload.
+    /// ε of the releases.
+    pub epsilon: Option<Quantiles>,
+    /// Artificial noise.
+    pub sigma_artificial: Option<Quantiles>,
+    /// The paper's sums of epsilons.
+    pub spent_claimed: Option<Quantiles>,
+    /// What is provably spent.
+    pub spent_provable: Option<Quantiles>,
+    /// Smoothed angles.
+    pub angle: Option<Quantiles>,
+    /// Norm of the upload; not observable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<Quantiles>,
-    /// Share clipped.
+    /// Share clipped; not observable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clipped: Option<Quantiles>,
 }
 

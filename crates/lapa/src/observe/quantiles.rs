@@ -24,11 +24,18 @@ impl Quantiles {
 impl DeviceSummary {
     /// Summarises the devices of a round.
     pub fn of(devices: &[DeviceRecord]) -> Self {
-        let over = |field: fn(&DeviceRecord) -> f64| Quantiles::of(devices.iter().map(field));
+        let over = |field: fn(&DeviceRecord) -> Option<f64>| {
+            Quantiles::of(devices.iter().filter_map(field))
+        };
         Self {
             count: devices.len() as u32,
-            samples: over(|d| f64::from(d.samples)),
-            weight: over(|d| d.weight),
+            samples: over(|d| Some(f64::from(d.samples))),
+            weight: over(|d| Some(d.weight)),
+            epsilon: over(|d| Some(d.epsilon)),
+            sigma_artificial: over(|d| Some(d.sigma_artificial)),
+            spent_claimed: over(|d| Some(d.spent_claimed)),
+            spent_provable: over(|d| Some(d.spent_provable)),
+            angle: over(|d| d.angle),
             gradient_norm: over(|d| d.gradient_norm),
             clipped: over(|d| d.clipped),
         }
@@ -68,13 +75,23 @@ mod tests {
             device: k,
             samples: 100 * k,
             weight: 0.1 * f64::from(k),
-            gradient_norm: 10.0 + f64::from(k),
-            clipped: f64::from(k % 2),
+            epsilon: 0.5 * f64::from(k),
+            sigma_artificial: 20.0 + f64::from(k),
+            spent_claimed: 30.0 + f64::from(k),
+            spent_provable: 40.0 + f64::from(k),
+            angle: (k > 1).then_some(f64::from(k)),
+            gradient_norm: Some(10.0 + f64::from(k)),
+            clipped: Some(f64::from(k % 2)),
         };
         let summary = DeviceSummary::of(&[device(1), device(2), device(3)]);
         assert_eq!(summary.count, 3);
         assert_eq!(summary.samples.unwrap().max, 300.0);
         assert_eq!(summary.weight.unwrap().min, 0.1);
+        assert_eq!(summary.epsilon.unwrap().max, 1.5);
+        assert_eq!(summary.sigma_artificial.unwrap().median, 22.0);
+        assert_eq!(summary.spent_claimed.unwrap().min, 31.0);
+        assert_eq!(summary.spent_provable.unwrap().max, 43.0);
+        assert_eq!(summary.angle.unwrap().min, 2.0);
         assert_eq!(summary.gradient_norm.unwrap().median, 12.0);
         assert_eq!(summary.clipped.unwrap().q25, 0.5);
         let nobody = DeviceSummary::of(&[]);

@@ -12,7 +12,18 @@ use serde_json::Value;
 use super::*;
 
 fn device(device: u32, gradient_norm: f64) -> DeviceRecord {
-    DeviceRecord { device, samples: 600, weight: 0.1, gradient_norm, clipped: 0.0 }
+    DeviceRecord {
+        device,
+        samples: 600,
+        weight: 0.1,
+        epsilon: 0.5,
+        sigma_artificial: 2.0,
+        spent_claimed: 3.0,
+        spent_provable: f64::INFINITY,
+        angle: None,
+        gradient_norm: Some(gradient_norm),
+        clipped: Some(0.0),
+    }
 }
 
 fn record(round: u32, accuracy: Option<f64>, devices: DeviceRecords) -> RoundRecord {
@@ -20,6 +31,8 @@ fn record(round: u32, accuracy: Option<f64>, devices: DeviceRecords) -> RoundRec
         round,
         accuracy,
         loss: accuracy.map(|a| 1.0 - a),
+        pid_error: accuracy,
+        epsilon_round: None,
         seconds: 0.5,
         uplink_bytes: 80,
         downlink_bytes: 160,
@@ -33,7 +46,7 @@ fn list(round: u32, accuracy: Option<f64>) -> RoundRecord {
 
 fn summary(round: u32) -> RoundRecord {
     let devices = DeviceSummary::of(&[device(0, 1.0), device(1, 2.0)]);
-    record(round, Some(0.25), DeviceRecords::Summary(devices))
+    record(round, Some(0.25), DeviceRecords::Summary(devices.into()))
 }
 
 fn write(path: &Path, records: &[RoundRecord]) {
@@ -61,12 +74,17 @@ fn a_line_is_exactly_this() {
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         concat!(
-            r#"{"round":1,"accuracy":0.1,"loss":0.9,"seconds":0.5,"#,
-            r#""uplink_bytes":80,"downlink_bytes":160,"devices":["#,
-            r#"{"device":0,"samples":600,"weight":0.1,"gradient_norm":1.25,"clipped":0.0},"#,
-            r#"{"device":7,"samples":600,"weight":0.1,"gradient_norm":"inf","clipped":0.0}]}"#,
+            r#"{"round":1,"accuracy":0.1,"loss":0.9,"pid_error":0.1,"epsilon_round":null,"#,
+            r#""seconds":0.5,"uplink_bytes":80,"downlink_bytes":160,"devices":["#,
+            r#"{"device":0,"samples":600,"weight":0.1,"epsilon":0.5,"sigma_artificial":2.0,"#,
+            r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"gradient_norm":1.25,"#,
+            r#""clipped":0.0},"#,
+            r#"{"device":7,"samples":600,"weight":0.1,"epsilon":0.5,"sigma_artificial":2.0,"#,
+            r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"gradient_norm":"inf","#,
+            r#""clipped":0.0}]}"#,
             "\n",
-            r#"{"round":2,"accuracy":null,"loss":null,"seconds":0.5,"#,
+            r#"{"round":2,"accuracy":null,"loss":null,"pid_error":null,"epsilon_round":null,"#,
+            r#""seconds":0.5,"#,
             r#""uplink_bytes":80,"downlink_bytes":160,"devices":[]}"#,
             "\n",
         )
@@ -77,7 +95,7 @@ fn a_line_is_exactly_this() {
 fn what_is_written_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("metrics.jsonl");
-    let nobody = record(4, None, DeviceRecords::Summary(DeviceSummary::of(&[])));
+    let nobody = record(4, None, DeviceRecords::Summary(DeviceSummary::of(&[]).into()));
     let records = [list(1, None), list(2, Some(1.0 / 3.0)), summary(3), nobody];
     write(&path, &records);
     assert_eq!(read_metrics(&path).unwrap(), records);
@@ -177,27 +195,38 @@ fn a_table_row_is_a_device_in_a_round() {
         ("round", INT64),
         ("accuracy", DOUBLE),
         ("loss", DOUBLE),
+        ("pid_error", DOUBLE),
+        ("epsilon_round", DOUBLE),
         ("seconds", DOUBLE),
         ("uplink_bytes", INT64),
         ("downlink_bytes", INT64),
         ("device", INT64),
         ("samples", INT64),
         ("weight", DOUBLE),
+        ("epsilon", DOUBLE),
+        ("sigma_artificial", DOUBLE),
+        ("spent_claimed", DOUBLE),
+        ("spent_provable", DOUBLE),
+        ("angle", DOUBLE),
         ("gradient_norm", DOUBLE),
         ("clipped", DOUBLE),
     ];
     assert_eq!(columns, expected.map(|(name, kind)| (name.to_string(), kind)));
     let shared = [Field::Double(0.5), Field::Long(80), Field::Long(160)];
-    let row = |round, evaluation: [Field; 2], of_device: [Field; 5]| {
+    let row = |round, evaluation: [Field; 4], of_device: [Field; 10]| {
         [vec![Field::Long(round)], evaluation.into(), shared.to_vec(), of_device.into()].concat()
     };
     let on = |device, norm| {
-        let (weight, clipped) = (Field::Double(0.1), Field::Double(0.0));
-        [Field::Long(device), Field::Long(600), weight, Field::Double(norm), clipped]
+        let [epsilon, sigma, claimed] = [0.5, 2.0, 3.0].map(Field::Double);
+        let (weight, provable) = (Field::Double(0.1), Field::Double(f64::INFINITY));
+        let (norm, clipped) = (Field::Double(norm), Field::Double(0.0));
+        let (k, n) = (Field::Long(device), Field::Long(600));
+        [k, n, weight, epsilon, sigma, claimed, provable, Field::Null, norm, clipped]
     };
-    let evaluated = || [Field::Double(0.1), Field::Double(0.9)];
-    let not = || [Field::Null, Field::Null];
-    let nobody = [const { Field::Null }; 5];
+    let evaluated = || [0.1, 0.9, 0.1].map(Field::Double);
+    let evaluated = || [evaluated().to_vec(), vec![Field::Null]].concat().try_into().unwrap();
+    let not = || [const { Field::Null }; 4];
+    let nobody = [const { Field::Null }; 10];
     let expected = [
         row(1, not(), on(0, 1.25)),
         row(1, not(), on(7, f64::INFINITY)),
@@ -210,12 +239,12 @@ fn a_table_row_is_a_device_in_a_round() {
 
 #[test]
 fn a_summary_row_is_a_round() {
-    let nobody = record(2, None, DeviceRecords::Summary(DeviceSummary::of(&[])));
+    let nobody = record(2, None, DeviceRecords::Summary(DeviceSummary::of(&[]).into()));
     let (columns, rows) = table_of(&lines(&[summary(1), nobody]));
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names[6..9], ["count", "samples_min", "samples_q25"]);
-    // Six of the round, the count and four times five quantiles; none for the null ones.
-    assert_eq!((names.len(), rows.len()), (27, 2));
+    assert_eq!(names[8..11], ["count", "samples_min", "samples_q25"]);
+    // Eight of the round, the count, eight times five quantiles and the angles, which nobody has.
+    assert_eq!((names.len(), rows.len()), (50, 2));
     let norm = names.iter().position(|&name| name == "gradient_norm_median").unwrap();
     assert_eq!((&rows[0][norm], &rows[1][norm]), (&Field::Double(1.5), &Field::Null));
 }
@@ -247,7 +276,7 @@ fn many_rows_take_several_row_groups() {
     let one = record(1, None, DeviceRecords::List((0..35_000).map(|k| device(k, 1.0)).collect()));
     let (_, rows) = table_of(&lines(&[one.clone(), one]));
     assert_eq!(rows.len(), 70_000);
-    assert!(rows.iter().enumerate().all(|(i, row)| row[6] == Field::Long((i % 35_000) as i64)));
+    assert!(rows.iter().enumerate().all(|(i, row)| row[8] == Field::Long((i % 35_000) as i64)));
 }
 
 #[test]

@@ -3,28 +3,63 @@
 use std::path::{Path, PathBuf};
 
 use super::{Figure, PlotError, Series, StackedBars};
-use crate::observe::RoundRecord;
+use crate::observe::{DeviceSummary, Quantiles, RoundRecord};
 
-/// Draws `accuracy` and `loss` over the rounds into `dir`, as SVG and PNG; a curve without a single
-/// finite value is left out. Returns the files written.
-pub fn plot_run(records: &[RoundRecord], dir: &Path) -> Result<Vec<PathBuf>, PlotError> {
+/// Draws `accuracy`, `loss`, `noise` and `privacy` over the rounds into `dir`, as SVG and PNG; a
+/// plot without a single finite value is left out. `initial_sigma` is σ₀, if the run was set by
+/// it. Returns the files written.
+pub fn plot_run(
+    records: &[RoundRecord],
+    initial_sigma: Option<f64>,
+    dir: &Path,
+) -> Result<Vec<PathBuf>, PlotError> {
+    let rounds = || records.iter().map(|record| (f64::from(record.round), record));
     let curve = |value: fn(&RoundRecord) -> Option<f64>| -> Vec<(f64, f64)> {
-        let points = records.iter().filter_map(|r| Some((f64::from(r.round), value(r)?)));
+        let points = rounds().filter_map(|(round, record)| Some((round, value(record)?)));
         points.filter(|(_, value)| value.is_finite()).collect()
     };
-    let plots = [
-        (
-            "accuracy",
-            Figure::new("Test accuracy", "Round", "Accuracy").percent(),
-            curve(|r| r.accuracy),
-        ),
-        ("loss", Figure::new("Test loss", "Round", "Cross-entropy"), curve(|r| r.loss)),
-    ];
+    let devices: Vec<(f64, DeviceSummary)> =
+        rounds().map(|(round, record)| (round, record.devices.summary())).collect();
+    let noise = devices.iter().filter_map(|(round, summary)| {
+        let sigma = summary.sigma_artificial.filter(|sigma| sigma.max > 0.0)?;
+        Some((*round, sigma.median, [sigma.min, sigma.max]))
+    });
+    let noise: Vec<_> = noise.collect();
+    let worst = |value: fn(&DeviceSummary) -> Option<Quantiles>| -> Vec<(f64, f64)> {
+        let points = devices.iter().filter_map(|(round, s)| Some((*round, value(s)?.max)));
+        points.filter(|(_, epsilon)| epsilon.is_finite()).collect()
+    };
+    let (provable, claimed) = (worst(|s| s.spent_provable), worst(|s| s.spent_claimed));
+    let noise_title = match initial_sigma {
+        Some(sigma) => format!("Artificial noise, σ₀² = {}", sigma * sigma),
+        None => "Artificial noise".into(),
+    };
+
+    let mut figures = Vec::new();
+    let accuracy = curve(|record| record.accuracy);
+    if !accuracy.is_empty() {
+        let figure = Figure::new("Test accuracy", "Round", "Accuracy").percent();
+        figures.push(("accuracy", figure.line(Series::new("accuracy", accuracy))));
+    }
+    let loss = curve(|record| record.loss);
+    if !loss.is_empty() {
+        let figure = Figure::new("Test loss", "Round", "Cross-entropy");
+        figures.push(("loss", figure.line(Series::new("loss", loss))));
+    }
+    if !noise.is_empty() {
+        let figure = Figure::new(noise_title, "Round", "σ, median and range over devices");
+        figures.push(("noise", figure.log_y().line(Series::with_band("σ", noise))));
+    }
+    if !provable.is_empty() && !claimed.is_empty() {
+        let figure = Figure::new("Spent by the worst device", "Round", "ε").log_y();
+        let figure = figure
+            .line(Series::new("provable", provable))
+            .line(Series::new("the paper's sum", claimed));
+        figures.push(("privacy", figure));
+    }
     let mut written = Vec::new();
-    for (name, figure, points) in plots {
-        if !points.is_empty() {
-            written.extend(figure.line(Series::new(name, points)).save(&dir.join(name))?);
-        }
+    for (name, figure) in figures {
+        written.extend(figure.save(&dir.join(name))?);
     }
     Ok(written)
 }

@@ -12,6 +12,8 @@ fn record(round: u32, accuracy: Option<f64>, loss: Option<f64>) -> RoundRecord {
         round,
         accuracy,
         loss,
+        pid_error: None,
+        epsilon_round: None,
         seconds: 1.0,
         uplink_bytes: 0,
         downlink_bytes: 0,
@@ -91,7 +93,7 @@ fn the_png_is_large_and_has_text() {
 fn a_run_has_curves_of_its_evaluated_rounds() {
     let dir = tempfile::tempdir().unwrap();
     let names = |records: &[RoundRecord]| -> Vec<String> {
-        let files = plot_run(records, dir.path()).unwrap();
+        let files = plot_run(records, None, dir.path()).unwrap();
         files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     };
     assert!(names(&[]).is_empty());

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
+use lapa_privacy::allocate::{AllocatorState, Scalars};
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,10 @@ pub(super) struct State {
     pub metrics_bytes: u64,
     /// Time spent so far.
     pub seconds: f64,
+    /// What the allocator remembers beside gradients; none without noise.
+    pub allocator: Option<Scalars>,
+    /// Gradients that the allocator remembers, in tensors of their own.
+    pub remembered: usize,
 }
 
 /// Floats as a tensor.
@@ -66,18 +71,35 @@ fn write<'a>(
 }
 
 /// Writes a checkpoint; the one before stays whole until this one is.
-pub(super) fn save(folder: &Path, state: &State, model: &GlobalModel) -> Result<(), RunError> {
+pub(super) fn save(
+    folder: &Path,
+    state: &State,
+    model: &GlobalModel,
+    remembered: &[Vec<f32>],
+) -> Result<(), RunError> {
     let path = folder.join(FILE);
     let json = serde_json::to_string(state)
         .map_err(|source| RunError::Json { path: path.clone(), source })?;
-    let GlobalModel { parameters, velocity, statistics } = model;
-    let tensors = [("parameters", parameters), ("velocity", velocity), ("statistics", statistics)]
-        .map(|(name, values)| (name.into(), Floats { values, shape: vec![values.len()] }));
+    let GlobalModel { parameters, velocity, average, statistics } = model;
+    let tensors = [
+        ("parameters", parameters),
+        ("velocity", velocity),
+        ("average", average),
+        ("statistics", statistics),
+    ]
+    .map(|(name, values)| (name.into(), Floats { values, shape: vec![values.len()] }));
+    let remembered = remembered.iter().enumerate().map(|(i, values)| {
+        (format!("allocator.{i}"), Floats { values, shape: vec![values.len()] })
+    });
+    let tensors = tensors.into_iter().chain(remembered);
     write(&path, tensors, Some(HashMap::from([(STATE.into(), json)])))
 }
 
 /// Reads the checkpoint of a run whose model has the lengths of `like`.
-pub(super) fn load(folder: &Path, like: &GlobalModel) -> Result<(State, GlobalModel), RunError> {
+pub(super) fn load(
+    folder: &Path,
+    like: &GlobalModel,
+) -> Result<(State, GlobalModel, Option<AllocatorState>), RunError> {
     let path = folder.join(FILE);
     let bytes = std::fs::read(&path).map_err(RunError::io("read", &path))?;
     let tensors = |source| RunError::Tensors { path: path.clone(), source };
@@ -88,7 +110,7 @@ pub(super) fn load(folder: &Path, like: &GlobalModel) -> Result<(State, GlobalMo
         .as_ref()
         .and_then(|metadata| metadata.get(STATE))
         .ok_or_else(|| damaged("it does not say which round it is"))?;
-    let state = serde_json::from_str(state)
+    let state: State = serde_json::from_str(state)
         .map_err(|source| RunError::Json { path: path.clone(), source })?;
     let file = SafeTensors::deserialize(&bytes).map_err(tensors)?;
     let values = |name: &str, len: usize| {
@@ -107,9 +129,14 @@ pub(super) fn load(folder: &Path, like: &GlobalModel) -> Result<(State, GlobalMo
     let model = GlobalModel {
         parameters: values("parameters", like.parameters.len())?,
         velocity: values("velocity", like.velocity.len())?,
+        average: values("average", like.average.len())?,
         statistics: values("statistics", like.statistics.len())?,
     };
-    Ok((state, model))
+    let vectors = (0..state.remembered)
+        .map(|i| values(&format!("allocator.{i}"), like.parameters.len()))
+        .collect::<Result<_, _>>()?;
+    let allocator = state.allocator.clone().map(|scalars| AllocatorState { scalars, vectors });
+    Ok((state, model, allocator))
 }
 
 /// Writes the trained model, a tensor per layer part, for any reader of safetensors.
@@ -118,8 +145,10 @@ pub(super) fn save_model(
     network: &Network,
     model: &GlobalModel,
 ) -> Result<(), RunError> {
-    let parts =
-        [(network.tensors(), &model.parameters), (network.statistics_tensors(), &model.statistics)];
+    let parts = [
+        (network.tensors(), model.evaluated()),
+        (network.statistics_tensors(), model.statistics.as_slice()),
+    ];
     let tensors = parts.into_iter().flat_map(|(tensors, values)| {
         tensors.iter().map(|tensor| {
             let values = &values[tensor.range.clone()];

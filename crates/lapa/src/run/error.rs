@@ -7,6 +7,7 @@ use crate::config::ConfigError;
 use crate::federation::FederationError;
 use crate::observe::ObserveError;
 use crate::plot::PlotError;
+use crate::privatize::PrivatizeError;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,15 @@ pub enum RunError {
         /// What would go on.
         now: String,
     },
+    /// The config is not the one the run began with.
+    #[error(
+        "{} was changed since the run began: its releases could not be repeated",
+        path.display()
+    )]
+    Changed {
+        /// The resolved config.
+        path: PathBuf,
+    },
     /// The checkpoint does not fit the experiment.
     #[error("{}: damaged checkpoint: {what}", path.display())]
     Checkpoint {
@@ -90,6 +100,29 @@ pub enum RunError {
     /// A round failed.
     #[error(transparent)]
     Federation(#[from] FederationError),
+    /// Releases cannot be recorded, or noise cannot be set.
+    #[error(transparent)]
+    Privatize(#[from] PrivatizeError),
+    /// A run has made releases, and the record of them is gone.
+    #[error(
+        "{}: its ledger {} is missing; without the record of what was released a run cannot go on",
+        path.display(),
+        ledger.display()
+    )]
+    NoLedger {
+        /// The folder.
+        path: PathBuf,
+        /// The ledger.
+        ledger: PathBuf,
+    },
+    /// A ledger refuses the run.
+    #[error("ledger {}: {source}", path.display())]
+    Ledger {
+        /// The ledger.
+        path: PathBuf,
+        /// Why.
+        source: lapa_privacy::ledger::LedgerError,
+    },
     /// The metrics could not be written.
     #[error(transparent)]
     Observe(#[from] ObserveError),

@@ -4,10 +4,11 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::RunError;
 use crate::atomic::write_atomically;
-use crate::config::Experiment;
+use crate::config::{AllocatorName, Entropy, Experiment};
 use crate::data::{Dataset, FileHash};
 
 /// An open run folder. No other process can open it for writing while this lives.
@@ -22,8 +23,15 @@ pub struct RunFolder {
 pub struct Manifest {
     /// Version of this library.
     pub version: String,
+    /// The run's name in a ledger.
+    pub run: String,
+    /// Hash of all that decides a release: the resolved config (threads apart), version and
+    /// kernels.
+    pub experiment: String,
     /// Seed of every random stream.
     pub seed: u64,
+    /// Where noise and batches come from.
+    pub entropy: String,
     /// Which kernels compute: results are the same to the bit only for the same ones.
     pub kernels: String,
     /// The data set.
@@ -73,13 +81,21 @@ impl Machine {
 }
 
 impl Manifest {
-    pub(super) fn new(federation: &crate::federation::Federation) -> Self {
+    pub(super) fn new(federation: &crate::federation::Federation, run: &str) -> Self {
         let Dataset { name, source, hashes, .. } = federation.data();
-        let (q, statistics) =
-            (federation.network().parameter_count(), federation.network().statistics_count());
+        let q = federation.network().parameter_count();
+        let privacy = &federation.experiment().privacy;
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
+            run: run.into(),
+            experiment: fingerprint(federation.experiment()),
             seed: federation.experiment().run.seed,
+            entropy: match privacy.entropy {
+                Entropy::Seed => {
+                    "seed: simulation, no guarantee against whoever knows the seed".into()
+                }
+                Entropy::Os => "the operating system's, through ChaCha20".into(),
+            },
             kernels: crate::model::kernels_in_use().into(),
             data: ManifestData {
                 name: name.clone().into(),
@@ -89,18 +105,27 @@ impl Manifest {
             machine: Machine::this(),
             threads: federation.threads(),
             parameters: q,
-            upload: match statistics {
-                0 => format!("{q} gradient values per device and round, not noised"),
-                _ => format!(
-                    "{q} gradient values and {statistics} batch-norm statistics \
-                     per device and round, not noised"
-                ),
-            },
+            upload: format!(
+                "{q} gradient values per device and round, {}; nothing else",
+                match privacy.allocator {
+                    AllocatorName::None => "not noised",
+                    _ => "each with noise",
+                }
+            ),
             started_unix: std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| since.as_secs()),
         }
     }
+}
+
+/// Hash of all that decides a release: the experiment (threads apart), version and kernels.
+pub(super) fn fingerprint(experiment: &Experiment) -> String {
+    let mut experiment = experiment.clone();
+    experiment.run.threads = 0;
+    let (version, kernels) = (env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
+    let hash = Sha256::digest(format!("{version} {kernels}\n{}", experiment.to_toml()));
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl RunFolder {

@@ -3,7 +3,9 @@
 //! Order on the disk, so that a kill at any moment loses nothing: metrics first, synced; then the
 //! checkpoint that counts their bytes. A resumed run cuts metrics.jsonl back to what its
 //! checkpoint counted and repeats the rounds after it; since every random stream is derived from
-//! the round, the repeated rounds are the same to the bit. summary.json comes last.
+//! the round, the repeated rounds are the same to the bit. summary.json comes last. Every release
+//! is in the ledger before its noise is drawn, so the ledger may be ahead of the checkpoint and is
+//! never behind it.
 
 mod checkpoint;
 mod error;
@@ -15,6 +17,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use lapa_privacy::ledger::Ledger;
+use lapa_privacy::mechanism::os_stream;
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 pub use error::RunError;
@@ -25,11 +30,13 @@ use crate::config::Experiment;
 use crate::data::{DataName, Dataset};
 use crate::federation::Federation;
 use crate::observe::{self, MetricsWriter, RoundRecord};
+use crate::privatize::{PrivacySummary, PrivatizeError};
 use checkpoint::State;
 use folder::write_json;
 
 const METRICS: &str = "metrics.jsonl";
 const SUMMARY: &str = "summary.json";
+const LEDGER: &str = "ledger.db";
 
 /// What a run reports while it goes on.
 pub enum RunEvent<'a> {
@@ -42,6 +49,8 @@ pub enum RunEvent<'a> {
         /// The federation: devices, data, model.
         federation: &'a Federation,
     },
+    /// Something the user should know.
+    Warning(&'a str),
     /// A round is over and recorded.
     Round(&'a RoundRecord),
     /// A checkpoint is on the disk.
@@ -70,6 +79,9 @@ pub struct Summary {
     pub uplink_bytes: u64,
     /// Bytes the base station sent in all.
     pub downlink_bytes: u64,
+    /// What was claimed, proved and spent.
+    #[serde(flatten)]
+    pub privacy: PrivacySummary,
 }
 
 /// How a run ended.
@@ -117,21 +129,36 @@ impl Run {
         data: Dataset,
         paths: impl IntoIterator<Item = PathBuf>,
     ) -> Result<Self, RunError> {
-        if let DataName::Idx(path) = &mut experiment.data.name {
-            // The run may be resumed from another folder.
+        // The run may be resumed from another folder.
+        let idx = match &mut experiment.data.name {
+            DataName::Idx(path) => Some(path),
+            _ => None,
+        };
+        for path in idx.into_iter().chain(&mut experiment.privacy.ledger) {
             *path = std::path::absolute(&*path).map_err(RunError::io("find", path))?;
         }
-        let federation = Federation::new(experiment, data)?;
+        let mut federation = Federation::new(experiment, data)?;
+        let run = new_run_id()?;
+        if let Some(path) = federation.experiment().privacy.ledger.clone() {
+            // Before a folder is made: it may refuse.
+            record_in(&mut federation, &path, &run)?;
+        }
         let folder = RunFolder::create(paths, |partial| {
             let config = federation.experiment().to_toml();
             let path = partial.join(folder::CONFIG);
             write_atomically(&path, |file| file.write_all(config.as_bytes()))
                 .map_err(RunError::io("write", &path))?;
-            write_json(&partial.join(folder::MANIFEST), &Manifest::new(&federation))?;
+            write_json(&partial.join(folder::MANIFEST), &Manifest::new(&federation, &run))?;
             MetricsWriter::create(&partial.join(METRICS))?.sync()?;
-            let state = State { round: 0, metrics_bytes: 0, seconds: 0.0 };
-            checkpoint::save(partial, &state, federation.model())
+            if federation.experiment().privacy.ledger.is_none() {
+                // From the first moment on, so that a missing ledger is always a lost one.
+                Ledger::open(&partial.join(LEDGER)).map_err(PrivatizeError::from)?;
+            }
+            save_checkpoint(partial, &federation, 0, 0.0)
         })?;
+        if federation.experiment().privacy.ledger.is_none() {
+            record_in(&mut federation, &folder.path().join(LEDGER), &run)?;
+        }
         let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), 0)?;
         Ok(Self { folder, federation, metrics, seconds: 0.0 })
     }
@@ -154,10 +181,19 @@ impl Run {
         if began != now {
             return Err(RunError::OtherProgram { path: folder.path().into(), began, now });
         }
+        if before.experiment != folder::fingerprint(&experiment) {
+            return Err(RunError::Changed { path: folder.path().join(folder::CONFIG) });
+        }
         let mut federation = Federation::new(experiment, data)?;
-        let (state, model) = checkpoint::load(folder.path(), federation.model())?;
+        let (state, model, allocator) = checkpoint::load(folder.path(), federation.model())?;
         let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), state.metrics_bytes)?;
-        federation.restore(state.round, model);
+        let ledger = federation.experiment().privacy.ledger.clone();
+        let ledger = ledger.unwrap_or_else(|| folder.path().join(LEDGER));
+        if !ledger.is_file() {
+            return Err(RunError::NoLedger { path: folder.path().into(), ledger });
+        }
+        record_in(&mut federation, &ledger, &before.run)?;
+        federation.restore(state.round, model, allocator)?;
         Ok(Self { folder, federation, metrics, seconds: state.seconds })
     }
 
@@ -180,7 +216,8 @@ impl Run {
             done: self.federation.round(),
             federation: &self.federation,
         };
-        let mut flow = on_event(started);
+        let flow = on_event(started);
+        let mut flow = self.warn(on_event, flow);
         while self.federation.round() < rounds {
             if flow.is_break() {
                 self.checkpoint()?;
@@ -191,6 +228,7 @@ impl Run {
             self.metrics.append(&record)?;
             self.seconds += start.elapsed().as_secs_f64();
             flow = on_event(RunEvent::Round(&record));
+            flow = self.warn(on_event, flow);
             let round = record.round;
             if round.is_multiple_of(checkpoint_every) || round == rounds {
                 self.checkpoint()?;
@@ -204,19 +242,28 @@ impl Run {
         self.finish().map(Outcome::Finished)
     }
 
+    fn warn(
+        &mut self,
+        on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
+        mut flow: ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for warning in self.federation.take_warnings() {
+            if on_event(RunEvent::Warning(&warning)).is_break() {
+                flow = ControlFlow::Break(());
+            }
+        }
+        flow
+    }
+
     fn checkpoint(&mut self) -> Result<(), RunError> {
         self.metrics.sync()?;
-        let state = State {
-            round: self.federation.round(),
-            metrics_bytes: self.metrics.len(),
-            seconds: self.seconds,
-        };
-        checkpoint::save(self.folder.path(), &state, self.federation.model())
+        let (folder, metrics_bytes) = (self.folder.path(), self.metrics.len());
+        save_checkpoint(folder, &self.federation, metrics_bytes, self.seconds)
     }
 
     /// Writes what follows from the metrics and the model: all of it can be written again.
-    fn finish(&self) -> Result<Summary, RunError> {
-        let folder = self.folder.path();
+    fn finish(&mut self) -> Result<Summary, RunError> {
+        let folder = self.folder.path().to_path_buf();
         let metrics = folder.join(METRICS);
         let records = observe::read_metrics(&metrics)?;
         checkpoint::save_model(
@@ -227,7 +274,8 @@ impl Run {
         observe::write_parquet(&metrics, &folder.join("metrics.parquet"))?;
         let plots = folder.join("plots");
         fs::create_dir_all(&plots).map_err(RunError::io("create", &plots))?;
-        crate::plot::plot_run(&records, &plots)?;
+        let sigma = self.federation.experiment().privacy.initial_sigma;
+        crate::plot::plot_run(&records, sigma, &plots)?;
         let last = records.last();
         let summary = Summary {
             accuracy: last.and_then(|record| record.accuracy),
@@ -237,10 +285,50 @@ impl Run {
             devices: self.federation.partition().devices.len() as u32,
             uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
             downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
+            privacy: self.federation.privacy()?,
         };
         write_json(&folder.join(SUMMARY), &summary)?;
         Ok(summary)
     }
+}
+
+fn save_checkpoint(
+    folder: &Path,
+    federation: &Federation,
+    metrics_bytes: u64,
+    seconds: f64,
+) -> Result<(), RunError> {
+    let (scalars, vectors) = match federation.budgets().state() {
+        Some(state) => (Some(state.scalars), state.vectors),
+        None => (None, Vec::new()),
+    };
+    let state = State {
+        round: federation.round(),
+        metrics_bytes,
+        seconds,
+        allocator: scalars,
+        remembered: vectors.len(),
+    };
+    checkpoint::save(folder, &state, federation.model(), &vectors)
+}
+
+/// Opens the ledger at `path` and records the releases of `run` there from now on.
+///
+/// In the ledger the run's name carries a hash of all that decides a release. After a change of
+/// config.resolved.toml it is another run there, which can replay nothing.
+fn record_in(federation: &mut Federation, path: &Path, run: &str) -> Result<(), RunError> {
+    let ledger = Ledger::open(path).map_err(PrivatizeError::from)?;
+    let name = format!("{run}-{}", folder::fingerprint(federation.experiment()));
+    federation.record_in(ledger, &name).map_err(|error| match error {
+        PrivatizeError::Ledger(source) => RunError::Ledger { path: path.into(), source },
+        other => other.into(),
+    })
+}
+
+/// A name for a run that no other run has: runs that share a ledger are told apart by it.
+fn new_run_id() -> Result<String, RunError> {
+    let mut rng = os_stream().map_err(PrivatizeError::from)?;
+    Ok(format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64()))
 }
 
 /// The summary of a finished run, or `None` while it is not finished.

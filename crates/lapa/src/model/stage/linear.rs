@@ -72,6 +72,12 @@ impl Stage for Linear {
         }
     }
 
+    /// The product at the end runs over all samples, and 0·∞ is not 0.
+    fn drop_sample(&self, i: usize, x: &mut [f32], saved: &mut Saved) {
+        saved.values[i * self.outputs..][..self.outputs].fill(0.0);
+        x[i * self.inputs..][..self.inputs].fill(0.0);
+    }
+
     fn finish_clipped(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         self.parameter_gradient(pass.n, pass.x, &saved.values, gradient);
     }

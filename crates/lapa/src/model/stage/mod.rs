@@ -106,6 +106,10 @@ pub(super) trait Stage: Send + Sync {
     /// Adds `factor` times the gradient of sample `i`, whose norm was asked for just before.
     fn add_sample(&self, _pass: Pass<'_>, _i: usize, _factor: f32, _saved: &mut Saved) {}
 
+    /// Instead of [`Stage::add_sample`]: sample `i` counts as zero, whatever its values. `x` are
+    /// the inputs of the batch.
+    fn drop_sample(&self, _i: usize, _x: &mut [f32], _saved: &mut Saved) {}
+
     /// gradient = the sum of what [`Stage::add_sample`] added.
     fn finish_clipped(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
 }

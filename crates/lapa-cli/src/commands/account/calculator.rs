@@ -1,0 +1,165 @@
+//! ε for σ, or σ for ε.
+
+use std::process::ExitCode;
+
+use lapa::privatize::round_up;
+use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp};
+use lapa_privacy::{AccountError, Adjacency, Budget, Mechanism, calibrate};
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, table};
+
+pub struct Question {
+    pub sigma: Option<f64>,
+    pub target_epsilon: Option<f64>,
+    pub rounds: u32,
+    pub rate: Option<f64>,
+    pub adjacency: Adjacency,
+    pub delta: f64,
+    pub format: Format,
+}
+
+type Maker = fn() -> Box<dyn Accountant>;
+
+/// Every accountant, and what it is.
+const ACCOUNTANTS: [(&str, Maker, &str); 6] = [
+    ("naive", || Box::new(Naive::new()), "the paper's sum of epsilons (basic composition)"),
+    ("advanced", || Box::new(Advanced::new()), "advanced composition of the same epsilons"),
+    ("zcdp", || Box::new(Zcdp::new()), "zero-concentrated DP"),
+    ("rdp", || Box::new(Rdp::default()), "Rényi DP, best order"),
+    ("gdp", || Box::new(Gdp::new()), "Gaussian DP, exact"),
+    ("pld", || Box::new(Pld::default()), "privacy loss distribution, certified upper bound"),
+];
+
+/// What one accountant says.
+struct Answer {
+    key: &'static str,
+    about: &'static str,
+    value: Option<f64>,
+    note: Option<String>,
+}
+
+pub fn execute(question: &Question) -> Outcome {
+    let unit = match question.rate {
+        None => Mechanism::Gaussian { noise_multiplier: 1.0 },
+        Some(rate) => Mechanism::poisson(rate, 1.0, question.adjacency),
+    };
+    // Replacing a record moves a full batch by twice what one record adds.
+    let scale = unit.noise_multiplier();
+    let mut answers = Vec::new();
+    for (key, new, about) in ACCOUNTANTS {
+        let result = match (question.sigma, question.target_epsilon) {
+            (Some(sigma), _) => epsilon(question, unit.with_noise(sigma * scale), new),
+            (None, Some(target)) => noise(question, unit, target, new).map(|z| z / scale),
+            (None, None) => return Err(Failure::usage("--sigma or --target-epsilon is needed")),
+        };
+        let (value, note) = match result {
+            Ok(value) => (Some(value), remark(question, unit, scale, key, value)),
+            Err(AccountError::Unsupported { .. }) => (None, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        answers.push(Answer { key, about, value, note });
+    }
+    match question.format {
+        Format::Json => output::json(&as_json(question, &answers))?,
+        Format::Text => output::text_out(&as_text(question, &answers))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn epsilon(question: &Question, mechanism: Mechanism, new: Maker) -> Result<f64, AccountError> {
+    let mut accountant = new();
+    accountant.compose(&mechanism, question.rounds)?;
+    accountant.epsilon(question.delta)
+}
+
+fn noise(
+    question: &Question,
+    unit: Mechanism,
+    target: f64,
+    new: Maker,
+) -> Result<f64, AccountError> {
+    // A typed refusal comes before any search.
+    new().compose(&unit, 1)?;
+    let budget = Budget::new(target, question.delta)?;
+    calibrate::noise_multiplier(budget, unit, question.rounds, &new)
+}
+
+/// What a reader of the paper's sums must know.
+fn remark(
+    question: &Question,
+    unit: Mechanism,
+    scale: f64,
+    key: &str,
+    value: f64,
+) -> Option<String> {
+    let total = f64::from(question.rounds) * question.delta
+        + if key == "advanced" { question.delta } else { 0.0 };
+    if !matches!(key, "naive" | "advanced") {
+        return None;
+    }
+    let z = scale * question.sigma.unwrap_or(value);
+    let mut naive = Naive::new();
+    naive.compose(&unit.with_noise(z), 1).ok()?;
+    let outside = match naive.in_range(question.delta) {
+        true => "",
+        false => "; outside the formula's theorem, which needs epsilon below 1 per round",
+    };
+    Some(format!("at a total delta of {total:.3e}{outside}"))
+}
+
+fn as_json(question: &Question, answers: &[Answer]) -> Value {
+    let mut object = Map::new();
+    for answer in answers {
+        let value = match answer.value {
+            Some(f64::INFINITY) => json!("inf"),
+            value => json!(value),
+        };
+        object.insert(answer.key.into(), value);
+    }
+    let notes: Map<String, Value> = answers
+        .iter()
+        .filter_map(|answer| Some((answer.key.to_owned(), json!(answer.note.as_ref()?))))
+        .collect();
+    object.insert("quantity".into(), json!(quantity(question)));
+    object.insert("sigma".into(), json!(question.sigma));
+    object.insert("target_epsilon".into(), json!(question.target_epsilon));
+    object.insert("rounds".into(), json!(question.rounds));
+    object.insert("sampling_rate".into(), json!(question.rate));
+    object.insert("adjacency".into(), json!(question.adjacency));
+    object.insert("delta".into(), json!(question.delta));
+    object.insert("notes".into(), Value::Object(notes));
+    Value::Object(object)
+}
+
+fn quantity(question: &Question) -> &'static str {
+    if question.sigma.is_some() { "epsilon" } else { "sigma" }
+}
+
+fn as_text(question: &Question, answers: &[Answer]) -> String {
+    let sampling = match question.rate {
+        None => "no sampling".into(),
+        Some(rate) => {
+            format!("Poisson sampling at rate {rate}, {} adjacency", question.adjacency)
+        }
+    };
+    let given = match (question.sigma, question.target_epsilon) {
+        (Some(sigma), _) => format!("sigma {sigma} sensitivities"),
+        (_, target) => format!("target epsilon {}", target.unwrap_or_default()),
+    };
+    let rows: Vec<Vec<String>> = answers
+        .iter()
+        .map(|answer| {
+            let value = answer.value.map_or("–".into(), round_up);
+            let note = answer.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+            vec![answer.key.into(), value, format!("{}{note}", answer.about)]
+        })
+        .collect();
+    format!(
+        "{given}, {} rounds, delta {:e}, {sampling}\n\n{}",
+        question.rounds,
+        question.delta,
+        table(&["accountant", &format!(">{}", quantity(question)), "what it is"], &rows),
+    )
+}

@@ -1,0 +1,157 @@
+//! What a ledger has spent, per device and on both bases.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use lapa::observe::number;
+use lapa::privatize::round_up;
+use lapa_privacy::accountant::{Accountant, Gdp, Pld, Rdp};
+use lapa_privacy::ledger::{Declared, Ledger, Recorded};
+use lapa_privacy::{AccountError, Mechanism};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, table};
+
+/// One device's releases, costed.
+#[derive(Serialize)]
+struct Row {
+    data: String,
+    device: u32,
+    runs: usize,
+    releases: usize,
+    /// The largest budget declared; "inf" where nothing is enforced.
+    #[serde(with = "number")]
+    declared: f64,
+    delta: f64,
+    /// The paper's sum of epsilons.
+    #[serde(with = "number")]
+    claimed: f64,
+    /// The least that an accountant can prove for what was released.
+    #[serde(with = "number")]
+    provable: f64,
+    #[serde(with = "number::optional")]
+    gdp: Option<f64>,
+    #[serde(with = "number::optional")]
+    rdp: Option<f64>,
+    #[serde(with = "number::optional")]
+    pld: Option<f64>,
+}
+
+pub fn execute(path: &Path, format: Format) -> Outcome {
+    let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
+    // Each run's releases stay within what it declared, whatever others spent before: over all
+    // runs the largest budget is the guarantee.
+    let mut declared: BTreeMap<(String, u32), Declared> = BTreeMap::new();
+    for terms in ledger.terms().map_err(Failure::failed)? {
+        let key = (terms.data.clone(), terms.device);
+        match declared.get(&key) {
+            Some(known) if known.terms.epsilon >= terms.terms.epsilon => {}
+            _ => _ = declared.insert(key, terms),
+        }
+    }
+    let mut releases: BTreeMap<(String, u32), Vec<Recorded>> = BTreeMap::new();
+    for recorded in ledger.releases().map_err(Failure::failed)? {
+        releases.entry((recorded.data.clone(), recorded.device)).or_default().push(recorded);
+    }
+    let none = Vec::new();
+    let rows: Vec<Row> = declared
+        .values()
+        .map(|terms| {
+            let key = (terms.data.clone(), terms.device);
+            row(terms, releases.get(&key).unwrap_or(&none))
+        })
+        .collect::<Result<_, _>>()
+        .map_err(Failure::failed)?;
+    match format {
+        Format::Json => output::json(&json!({ "ledger": path, "devices": rows }))?,
+        Format::Text => output::text_out(&text(path, &rows))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(terms: &Declared, releases: &[Recorded]) -> Result<Row, AccountError> {
+    let delta = terms.terms.delta;
+    // Equal releases are composed together.
+    let mut mechanisms: Vec<(Mechanism, u32)> = Vec::new();
+    for recorded in releases {
+        let mechanism = recorded.event.mechanism()?;
+        match mechanisms.iter_mut().find(|(known, _)| *known == mechanism) {
+            Some((_, count)) => *count += 1,
+            None => mechanisms.push((mechanism, 1)),
+        }
+    }
+    let cost = |mut accountant: Box<dyn Accountant>| -> Result<Option<f64>, AccountError> {
+        for (mechanism, count) in &mechanisms {
+            match accountant.compose(mechanism, *count) {
+                Err(AccountError::Unsupported { .. }) => return Ok(None),
+                result => result?,
+            }
+        }
+        match accountant.epsilon(delta) {
+            Err(AccountError::DeltaTooSmall { .. }) => Ok(None),
+            epsilon => epsilon.map(Some),
+        }
+    };
+    let (gdp, rdp) = (cost(Box::new(Gdp::new()))?, cost(Box::<Rdp>::default())?);
+    let pld = cost(Box::<Pld>::default())?;
+    let runs: std::collections::BTreeSet<&str> =
+        releases.iter().map(|recorded| recorded.run.as_str()).collect();
+    Ok(Row {
+        data: terms.data.clone(),
+        device: terms.device,
+        runs: runs.len(),
+        releases: releases.len(),
+        declared: terms.terms.epsilon,
+        delta,
+        claimed: releases.iter().map(|recorded| recorded.event.claimed_epsilon(delta)).sum(),
+        provable: [gdp, rdp, pld].into_iter().flatten().fold(f64::INFINITY, f64::min),
+        gdp,
+        rdp,
+        pld,
+    })
+}
+
+fn text(path: &Path, rows: &[Row]) -> String {
+    let header = [
+        "data",
+        ">device",
+        ">runs",
+        ">releases",
+        ">declared",
+        ">claimed",
+        ">provable",
+        ">gdp",
+        ">rdp",
+        ">pld",
+    ];
+    let optional = |value: Option<f64>| value.map_or("–".into(), round_up);
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.data.chars().take(8).collect(),
+                row.device.to_string(),
+                row.runs.to_string(),
+                row.releases.to_string(),
+                round_up(row.declared),
+                round_up(row.claimed),
+                round_up(row.provable),
+                optional(row.gdp),
+                optional(row.rdp),
+                optional(row.pld),
+            ]
+        })
+        .collect();
+    format!(
+        "{}\n\n{}\n\
+         epsilon at the delta that each device was declared with. declared: the largest budget \
+         that a run was held to,\nthe guarantee where one is enforced, unless a later run raised it after seeing an earlier one's releases. claimed: the paper's \
+         sum. provable: what the releases are\nworth by the best accountant that applies; for a \
+         schedule chosen on the way that is a reading, not a promise.\n",
+        path.display(),
+        table(&header, &cells),
+    )
+}

@@ -1,0 +1,73 @@
+//! Stage 4: noise, after its release is on record.
+//!
+//! The order within a round: the allocator asks for shares, the ledger grants them and records the
+//! releases ([`Budgets::grant`]), the device learns, and only then is noise drawn
+//! ([`PrivateUpdate::new`]). A device without a grant computes and sends nothing.
+
+mod budgets;
+mod readings;
+mod report;
+mod terms;
+
+use lapa_privacy::mechanism::{Grid, add_gaussian};
+use lapa_privacy::{Event, NoiseKind};
+use rand::Rng;
+
+pub use budgets::{Budgets, Decision, Granted, Spent};
+pub use report::{PrivacySummary, round_up};
+pub use terms::PrivatizeError;
+pub(crate) use terms::public_samples;
+
+use crate::config::{Learn, Privacy};
+use crate::learn::LocalUpdate;
+
+/// A device's update with its noise: the only thing that can be sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrivateUpdate {
+    gradient: Vec<f32>,
+    sigma: f64,
+}
+
+impl PrivateUpdate {
+    /// g̃ = g + N(0, σ²) on each coordinate (the paper's eq. (19)), with the σ of a release that is
+    /// on record; discrete noise goes onto the sum on the grid, before it is divided. Takes the
+    /// gradient out of `update`.
+    ///
+    /// Differs from the paper: real noise of variance σ² instead of CN(0, σ²), of which a real
+    /// coordinate carries only half.
+    pub fn new(
+        update: &mut LocalUpdate,
+        granted: &Granted,
+        grid: Option<&Grid>,
+        rng: &mut dyn Rng,
+    ) -> Result<Self, PrivatizeError> {
+        let sigma = granted.sigma();
+        let mut gradient = std::mem::take(&mut update.gradient);
+        match (&granted.event, grid) {
+            (Event::Release(release), Some(grid)) => {
+                let noise = grid.noise(sigma * release.denominator)?;
+                gradient = grid.release(&update.grid_sum, &noise, rng, release.denominator)?;
+            }
+            _ => add_gaussian(&mut gradient, sigma, rng)?,
+        }
+        Ok(Self { gradient, sigma })
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<f32>, f64) {
+        (self.gradient, self.sigma)
+    }
+}
+
+/// Steps of the grid in the clipping norm.
+const GRID_STEPS: f64 = (1 << 20) as f64;
+
+/// The grid of discrete noise; none for other noise.
+pub(crate) fn grid(learn: &Learn, privacy: &Privacy) -> Result<Option<Grid>, PrivatizeError> {
+    match (privacy.noise, learn.clip_norm) {
+        (NoiseKind::DiscreteGaussian, Some(clip_norm)) => {
+            let most = u32::MAX.into();
+            Ok(Some(Grid::new(clip_norm / GRID_STEPS, clip_norm, most)?))
+        }
+        _ => Ok(None),
+    }
+}

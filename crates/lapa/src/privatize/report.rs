@@ -1,0 +1,145 @@
+//! What a run proved, in numbers and in words.
+
+use lapa_privacy::NoiseKind;
+use lapa_privacy::allocate::Basis;
+use serde::{Deserialize, Serialize};
+
+use super::{Budgets, PrivatizeError};
+use crate::config::{AllocatorName, Entropy, Experiment};
+use crate::observe::number;
+
+/// The privacy of a run, as summary.json states it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrivacySummary {
+    /// What the paper's arithmetic claims for the releases of this run: epsilons added over rounds
+    /// and devices.
+    #[serde(with = "number")]
+    pub epsilon_claimed: f64,
+    /// What is proved for the worst device: on basis certified its budget, declared before round 1
+    /// (the largest one, if runs on the same ledger declared several); else what the recorded
+    /// noise is worth.
+    #[serde(with = "number")]
+    pub epsilon_provable: f64,
+    /// What the worst device really spent, over all runs on the ledger: an odometer reading,
+    /// afterwards.
+    #[serde(with = "number")]
+    pub epsilon_spent: f64,
+    /// δ
+    pub delta: f64,
+    /// What is proved and how, in words.
+    pub privacy: String,
+}
+
+impl PrivacySummary {
+    /// The privacy of a run so far.
+    pub fn new(experiment: &Experiment, budgets: &mut Budgets) -> Result<Self, PrivatizeError> {
+        let (mut claimed, mut spent, mut declared) = (0.0, 0.0f64, 0.0f64);
+        for device in 0..budgets.devices() {
+            claimed += budgets.spent(device)?.claimed;
+            let (provable, budget) = budgets.ledger_reading(device)?;
+            spent = spent.max(provable);
+            declared = declared.max(budget.unwrap_or_default());
+        }
+        let privacy = &experiment.privacy;
+        let certified =
+            privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
+        let mut summary = Self {
+            epsilon_claimed: claimed,
+            epsilon_provable: if certified { declared } else { spent },
+            epsilon_spent: spent,
+            delta: privacy.delta,
+            privacy: String::new(),
+        };
+        summary.privacy = summary.words(experiment, budgets);
+        Ok(summary)
+    }
+
+    fn words(&self, experiment: &Experiment, budgets: &Budgets) -> String {
+        let privacy = &experiment.privacy;
+        if privacy.allocator == AllocatorName::None {
+            return "No noise was added: nothing is proved, epsilon is infinite.".into();
+        }
+        let mut text = match privacy.basis {
+            Basis::Certified => self.certified(experiment, budgets),
+            Basis::Paper => self.paper(experiment, budgets),
+        };
+        text += " The unit is one record of one device: someone with several records, or on \
+                 several devices, needs group privacy. Tuning on the same data is not covered.";
+        if privacy.noise == NoiseKind::Gaussian {
+            text += " The proof is for real numbers; the rounding of floating-point noise is left \
+                     out, which privacy.noise = \"discrete-gaussian\" does not need.";
+        }
+        if privacy.entropy == Entropy::Seed {
+            text += " Simulation: no guarantee against whoever knows the seed.";
+        }
+        text
+    }
+
+    fn certified(&self, experiment: &Experiment, budgets: &Budgets) -> String {
+        let theorem = budgets.declared(0).map_or("", |filter| filter.theorem());
+        format!(
+            "Proved: each device's records are ({}, {:e})-differentially private under {} \
+             adjacency towards whoever sees all that was sent, because {theorem}. Devices hold \
+             disjoint records, so the system's guarantee is the worst device's.",
+            round_up(self.epsilon_provable),
+            self.delta,
+            experiment.privacy.adjacency,
+        )
+    }
+
+    fn paper(&self, experiment: &Experiment, budgets: &Budgets) -> String {
+        let release = budgets.release(0);
+        let provable = release.sensitivity().unwrap_or(f64::INFINITY);
+        let ratio = self.epsilon_provable / self.epsilon_claimed;
+        let schedule = match experiment.privacy.allocator {
+            AllocatorName::Uniform => "The schedule was fixed in advance.",
+            _ => {
+                "The schedule was chosen during the run, so this is a reading, not a promise \
+                  made in advance."
+            }
+        };
+        format!(
+            "Claimed by the paper's formulas: epsilon {}. Provable for the same noise: epsilon {} \
+             for the worst device, {} times the claim (Gaussian differential privacy, exact for \
+             these releases). One record can move a device's update by {:.3e}, while the \
+             paper's 2*lambda*C/|D_k| is {:.3e} for the first device. {schedule}",
+            round_up(self.epsilon_claimed),
+            round_up(self.epsilon_provable),
+            round_up(ratio),
+            provable,
+            release.claimed_sensitivity(),
+        )
+    }
+}
+
+/// Three or four significant digits, never rounded down.
+pub fn round_up(value: f64) -> String {
+    if !value.is_finite() || value <= 0.0 {
+        return if value == 0.0 { "0".into() } else { "∞".into() };
+    }
+    let digits = 10f64.powi(3 - value.log10().floor() as i32);
+    let nearest = (value * digits).round() / digits;
+    let up = if nearest >= value { nearest } else { (value * digits).ceil() / digits };
+    if up >= 1e6 { format!("{up:.3e}") } else { format!("{up}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_never_rounded_down() {
+        for (value, shown) in [
+            (8.0, "8"),
+            (8.000_000_1, "8.001"),
+            (7.999_999, "8"),
+            (0.012_341_1, "0.01235"),
+            (71_234.2, "71240"),
+            (1.234_56e9, "1.235e9"),
+            (0.0, "0"),
+            (f64::INFINITY, "∞"),
+        ] {
+            assert_eq!(round_up(value), shown);
+        }
+    }
+}
