@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::table::{self, Row};
-use crate::{Outcome, peers_env, process};
+use crate::{Outcome, bench_accounting, peers_env, process};
 
 /// Samples of a round in `peers.py`: 15 devices of 400.
 const ROUND_SAMPLES: f64 = 6000.0;
@@ -25,14 +25,19 @@ pub struct Options {
     /// Also compare a whole federated round (15 devices, 400 samples each) on two threads.
     #[arg(long)]
     round: bool,
+    /// Compare our accountants with dp-accounting instead; PyTorch is not needed.
+    #[arg(long, conflicts_with_all = ["round", "seconds"])]
+    accounting: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+pub enum Format {
+    /// A table.
     Text,
+    /// One JSON object.
     Json,
 }
 
@@ -45,7 +50,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Runs the comparison and prints it.
 pub fn run(options: &Options) -> Outcome {
-    let python = peers_env::python()?;
+    if options.accounting {
+        return bench_accounting::run(options.pairs, options.format);
+    }
+    let python = peers_env::python("requirements.txt")?;
     let lapa = process::build_lapa(true)?;
     let core = pinned_core();
     match core {
@@ -60,7 +68,7 @@ pub fn run(options: &Options) -> Outcome {
     let images = data["folder"].as_str().ok_or("`lapa data get mnist` named no folder")?;
     let images = Path::new(images);
 
-    let mut worker = Worker::start(&python, images, core)?;
+    let mut worker = Worker::start(&python, "peers.py", &[images], core)?;
     let about = worker.ask("about")?;
     let mut rows = gradient_rows(&mut worker, &lapa, core, options)?;
     drop(worker);
@@ -142,7 +150,7 @@ fn gradient_rows(
 /// Samples per second of whole rounds, two threads on each side and no pinning. PyTorch's devices
 /// have 400 samples each, ours between 300 and 500.
 fn round_row(python: &Path, images: &Path, lapa: &Path, options: &Options) -> Result<Row, String> {
-    let mut worker = Worker::start(python, images, None)?;
+    let mut worker = Worker::start(python, "peers.py", &[images], None)?;
     let seconds = options.seconds.to_string();
     let arguments =
         ["bench", "--only", "round", "--threads", "2", "--format", "json", "--seconds", &seconds];
@@ -162,34 +170,44 @@ fn our_figures(lapa: &Path, arguments: &[&str], core: Option<u32>) -> Result<Val
     serde_json::from_str(&text).map_err(|error| format!("`lapa bench` printed no JSON: {error}"))
 }
 
-fn number(figures: &Value, key: &str) -> Result<f64, String> {
+/// The positive number of that name.
+pub fn number(figures: &Value, key: &str) -> Result<f64, String> {
     let value = figures[key].as_f64().filter(|value| *value > 0.0);
     value.ok_or_else(|| format!("no positive number `{key}` in {figures}"))
 }
 
-/// The PyTorch process of `bench/peers/peers.py`: a command in, a line of JSON out.
-struct Worker {
+/// The Python process of a script in `bench/peers`: a command in, a line of JSON out.
+pub struct Worker {
+    script: &'static str,
     process: Child,
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Worker {
-    fn start(python: &Path, images: &Path, core: Option<u32>) -> Result<Self, String> {
+    /// Starts the script with these arguments, on one core if asked for.
+    pub fn start(
+        python: &Path,
+        script: &'static str,
+        arguments: &[&Path],
+        core: Option<u32>,
+    ) -> Result<Self, String> {
         let mut process = pinned(python, core)
-            .arg(process::root().join("bench/peers/peers.py"))
-            .arg(images)
+            .arg(process::root().join("bench/peers").join(script))
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", python.display()))?;
         let commands = process.stdin.take();
         let answers = BufReader::new(process.stdout.take().expect("standard output is piped"));
-        Ok(Self { process, commands, answers })
+        Ok(Self { script, process, commands, answers })
     }
 
-    fn ask(&mut self, command: &str) -> Result<Value, String> {
-        let failed = |what: &dyn std::fmt::Display| format!("peers.py, `{command}`: {what}");
+    /// The answer to one command.
+    pub fn ask(&mut self, command: &str) -> Result<Value, String> {
+        let script = self.script;
+        let failed = |what: &dyn std::fmt::Display| format!("{script}, `{command}`: {what}");
         let commands = self.commands.as_mut().expect("open until dropped");
         writeln!(commands, "{command}").map_err(|error| failed(&error))?;
         let mut line = String::new();
@@ -228,7 +246,7 @@ fn pinned(program: &Path, core: Option<u32>) -> Command {
 }
 
 /// The last core we may use (the first is the busiest with interrupts), if `taskset` is there.
-fn pinned_core() -> Option<u32> {
+pub fn pinned_core() -> Option<u32> {
     process::output(Command::new("taskset").arg("--version")).ok()?;
     last_core(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

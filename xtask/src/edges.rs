@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lapa-audit", &["lapa", "lapa-privacy"]),
     ("lapa-dashboard", &["lapa"]),
     ("lapa-cli", ALL),
-    ("xtask", &[]),
+    ("xtask", &["lapa-privacy"]),
 ];
 
 /// The dependencies in the workspace that the table does not allow.

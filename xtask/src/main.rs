@@ -1,5 +1,6 @@
 //! Tasks of this workspace: `cargo xtask --help`.
 
+mod bench_accounting;
 mod bench_peers;
 mod edges;
 mod generate;
@@ -61,6 +62,9 @@ enum Task {
     /// bench/peers/requirements.txt, a download of up to a few gigabytes; pip's own PIP_*
     /// variables apply. Every figure is the median of the ratios of the single pairs, with the
     /// smallest and the largest. The exit code says only whether the comparison ran.
+    ///
+    /// With --accounting: our accountants and those of dp-accounting (bench/peers/accounting.txt)
+    /// instead, without PyTorch.
     BenchPeers(bench_peers::Options),
 }
 

@@ -10,8 +10,9 @@ use crate::process;
 /// The oldest Python that the pinned packages support.
 const OLDEST_PYTHON: (u32, u32) = (3, 11);
 
-/// The environment's Python, made and filled first when necessary.
-pub fn python() -> Result<PathBuf, String> {
+/// The environment's Python, made and filled first when necessary, with what a file of pinned
+/// packages in `bench/peers` wants.
+pub fn python(requirements: &str) -> Result<PathBuf, String> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let folder = venv_folder(variable)
         .ok_or("no place for the virtual environment: set LAPA_PEERS_VENV to a folder")?;
@@ -29,7 +30,7 @@ pub fn python() -> Result<PathBuf, String> {
         }
     }
 
-    let requirements = process::root().join("bench/peers/requirements.txt");
+    let requirements = process::root().join("bench/peers").join(requirements);
     let text = fs::read_to_string(&requirements)
         .map_err(|error| format!("cannot read {}: {error}", requirements.display()))?;
     let wanted = pins(&text);
