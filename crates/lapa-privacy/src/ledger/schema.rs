@@ -84,7 +84,7 @@ enum Identity {
 /// Makes the tables in an empty file and turns the write-ahead log on; refuses anything else that
 /// is not a ledger, before writing to it.
 pub(super) fn prepare(conn: &mut Connection, path: &Path) -> Result<(), LedgerError> {
-    identify(conn, path)?;
+    identify_at_once(conn, path)?;
     let mode = write_ahead(conn).at(path)?;
     if mode != "wal" {
         return Err(LedgerError::NotDurable { path: path.to_path_buf(), mode });
@@ -106,7 +106,7 @@ pub(super) fn create(conn: &mut Connection, path: &Path) -> Result<(), LedgerErr
 
 /// Refuses anything but a whole ledger.
 pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
-    if identify(conn, path)? == Identity::Empty {
+    if identify_at_once(conn, path)? == Identity::Empty {
         return Err(LedgerError::NotALedger { path: path.to_path_buf() });
     }
     let state: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).at(path)?;
@@ -114,6 +114,14 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
         "ok" => Ok(()),
         _ => Err(LedgerError::Corrupt { path: path.to_path_buf(), detail: state }),
     }
+}
+
+/// [`identify`] in one transaction: another process may be making the ledger between two reads.
+fn identify_at_once(conn: &Connection, path: &Path) -> Result<Identity, LedgerError> {
+    let tx = conn.unchecked_transaction().at(path)?;
+    let identity = identify(&tx, path)?;
+    tx.commit().at(path)?;
+    Ok(identity)
 }
 
 fn identify(conn: &Connection, path: &Path) -> Result<Identity, LedgerError> {
