@@ -60,7 +60,7 @@ impl Lapa {
     /// A device that missed rounds keeps its smoothed angle, and one that never had any counts as
     /// the mean.
     ///
-    /// Differs from the paper: it says nothing of devices that miss rounds. Round t+1 spends ε^[t],
+    /// Differs from the paper: it says nothing of devices that miss rounds. Round t+1 spends `ε^[t]`,
     /// as eq. (16) has it, and round 1 the first T-th.
     pub fn paper(
         total_epsilon: f64,

@@ -31,10 +31,10 @@ pub struct RoundRecord {
     /// Mean test loss; null in rounds without evaluation.
     #[serde(with = "number::optional")]
     pub loss: Option<f64>,
-    /// e^[t], the PID-like error that the round's budget was decided with (allocator lapa).
+    /// `e^[t]`, the PID-like error that the round's budget was decided with (allocator lapa).
     #[serde(with = "number::optional")]
     pub pid_error: Option<f64>,
-    /// ε^[t], the round's budget over all devices (basis paper).
+    /// `ε^[t]`, the round's budget over all devices (basis paper).
     #[serde(with = "number::optional")]
     pub epsilon_round: Option<f64>,
     /// Wall-clock time of the round.

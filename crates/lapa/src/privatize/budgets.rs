@@ -53,9 +53,9 @@ pub struct Spent {
 /// What the grants of a round were decided with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// e^[t], the PID-like error.
+    /// `e^[t]`, the PID-like error.
     pub pid_error: Option<f64>,
-    /// ε^[t], the round's budget.
+    /// `ε^[t]`, the round's budget.
     pub epsilon_round: Option<f64>,
 }
 
