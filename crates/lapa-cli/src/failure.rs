@@ -8,6 +8,7 @@ use lapa::federation::FederationError;
 use lapa::observe::ObserveError;
 use lapa::partition::PartitionError;
 use lapa::plot::PlotError;
+use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
@@ -83,9 +84,11 @@ impl From<RunError> for Failure {
             RunError::Exists(_) | RunError::NoName(_) | RunError::NotARun(_) => {
                 Self::usage(error.to_string())
             }
-            RunError::Federation(FederationError::Partition(_) | FederationError::Model { .. }) => {
-                Self::usage(chain(&error))
-            }
+            RunError::Federation(
+                FederationError::Partition(_)
+                | FederationError::Model { .. }
+                | FederationError::Privatize(PrivatizeError::InitialSigma { .. }),
+            ) => Self::usage(chain(&error)),
             _ => Self::failed(error),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lapa_privacy::allocate::{Basis, PidError};
-use lapa_privacy::{Adjacency, NoiseKind};
+use lapa_privacy::{Adjacency, NoiseKind, Sampling};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -272,6 +272,28 @@ pub enum BatchSampling {
     Fixed,
     /// Each sample by itself with probability learn.batch_fraction.
     Poisson,
+}
+
+impl BatchSampling {
+    /// The same as an event declares it, with batches of `fraction`.
+    pub fn declared(self, fraction: f64) -> Sampling {
+        match self {
+            Self::Full => Sampling::Full,
+            Self::Fixed => Sampling::Fixed,
+            Self::Poisson => Sampling::Poisson { rate: fraction },
+        }
+    }
+
+    /// What the sum of a batch's clipped gradients is divided by, always a public number: n̂,
+    /// b = n̂·fraction rounded, or b̄ = q·n̂.
+    pub fn denominator(self, fraction: f64, public_samples: u32) -> f64 {
+        let public = f64::from(public_samples);
+        match self {
+            Self::Full => public,
+            Self::Fixed => (fraction * public).round().max(1.0),
+            Self::Poisson => fraction * public,
+        }
+    }
 }
 
 /// Where noise and batches come from.

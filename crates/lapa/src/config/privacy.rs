@@ -1,7 +1,7 @@
 //! Gives the keys of `[privacy]` their values and refuses what proves nothing.
 
 use lapa_privacy::allocate::Basis;
-use lapa_privacy::{Adjacency, ClipUnit, EventError, NoiseKind, Release, Sampling};
+use lapa_privacy::{Adjacency, ClipUnit, EventError, NoiseKind, Release};
 
 use super::defaults;
 use super::document::Document;
@@ -269,11 +269,7 @@ fn check_noise(privacy: &Privacy, learn: &Learn, document: &Document) -> Result<
         records: 1,
         learning_rate: 1.0,
         adjacency: privacy.adjacency,
-        sampling: match privacy.sampling {
-            BatchSampling::Full => Sampling::Full,
-            BatchSampling::Fixed => Sampling::Fixed,
-            BatchSampling::Poisson => Sampling::Poisson { rate: learn.batch_fraction },
-        },
+        sampling: privacy.sampling.declared(learn.batch_fraction),
         noise: privacy.noise,
         sigma_artificial: 1.0,
         sigma_channel: 0.0,

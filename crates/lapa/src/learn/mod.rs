@@ -43,15 +43,9 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// What the sum of a batch's clipped gradients is divided by, always a public number: n̂,
-    /// b = n̂·fraction rounded, or b̄ = q·n̂.
-    pub fn denominator(&self, fraction: f64) -> f64 {
-        let public = f64::from(self.public_samples);
-        match self.sampling {
-            BatchSampling::Full => public,
-            BatchSampling::Fixed => (fraction * public).round().max(1.0),
-            BatchSampling::Poisson => fraction * public,
-        }
+    /// As [`BatchSampling::denominator`].
+    fn denominator(&self, fraction: f64) -> f64 {
+        self.sampling.denominator(fraction, self.public_samples)
     }
 }
 

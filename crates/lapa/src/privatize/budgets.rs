@@ -135,6 +135,7 @@ impl Budgets {
         let listed: Vec<(u32, Terms)> =
             (0..).zip(devices.iter().map(|terms| ledger_terms(terms, privacy.delta))).collect();
         let left = ledger.begin_run(run, data, &listed)?;
+        let allocator = allocator(experiment, public_samples, &devices)?;
         let accounts: Vec<Account> = devices
             .into_iter()
             .zip(left)
@@ -144,7 +145,7 @@ impl Budgets {
             data: data.data.clone(),
             basis: privacy.basis,
             delta: privacy.delta,
-            allocator: allocator(experiment, public_samples)?,
+            allocator,
             accounts,
             ledger,
             run: run.into(),
@@ -290,21 +291,30 @@ impl Budgets {
         Ok(Spent { claimed, provable })
     }
 
-    /// What can be proved of all that the ledger has of a device by now, and the largest budget
-    /// that any run declared for it; none where nothing is enforced.
-    pub fn ledger_reading(&mut self, device: u32) -> Result<(f64, Option<f64>), PrivatizeError> {
-        let spent = self.ledger.spent(&self.data, device)?.unwrap_or_default();
-        let filter = self.accounts[device as usize].terms.filter.as_ref();
-        let declared = match filter {
-            None => None,
-            Some(_) => {
-                let terms = self.ledger.terms()?.into_iter();
-                let of_device =
-                    terms.filter(|terms| terms.data == self.data && terms.device == device);
-                of_device.map(|terms| terms.terms.epsilon).reduce(f64::max)
+    /// The paper's sum of epsilons of a device over this run.
+    pub fn claimed(&self, device: u32) -> f64 {
+        self.accounts[device as usize].claimed
+    }
+
+    /// For each device, what can be proved of all that the ledger has of it by now, and the
+    /// largest budget that any run declared for it (0 where nothing is enforced).
+    pub fn ledger_readings(&mut self) -> Result<Vec<(f64, f64)>, PrivatizeError> {
+        let mut declared = vec![0.0f64; self.accounts.len()];
+        for terms in self.ledger.terms()? {
+            if terms.data != self.data || terms.terms.epsilon.is_infinite() {
+                continue;
             }
-        };
-        Ok((self.readings.provable(filter, spent, self.delta)?, declared))
+            if let Some(largest) = declared.get_mut(terms.device as usize) {
+                *largest = largest.max(terms.terms.epsilon);
+            }
+        }
+        let mut readings = Vec::with_capacity(declared.len());
+        for (device, declared) in (0..).zip(declared) {
+            let spent = self.ledger.spent(&self.data, device)?.unwrap_or_default();
+            let filter = self.accounts[device as usize].terms.filter.as_ref();
+            readings.push((self.readings.provable(filter, spent, self.delta)?, declared));
+        }
+        Ok(readings)
     }
 
     /// The budget that each device was given before round 1; none where nothing is enforced.
@@ -427,12 +437,21 @@ fn kind_with_adjacency(filter: &Filter, adjacency: Adjacency) -> String {
 fn allocator(
     experiment: &Experiment,
     public_samples: &[u32],
+    terms: &[DeviceTerms],
 ) -> Result<Option<Box<dyn Allocator>>, PrivatizeError> {
     let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
     let devices = public_samples.len() as u32;
     let total = match (privacy.epsilon, privacy.initial_sigma) {
         (Some(epsilon), _) => epsilon,
-        (None, Some(sigma)) => total_epsilon(experiment, public_samples, sigma),
+        (None, Some(sigma)) => {
+            let mean =
+                public_samples.iter().map(|&n| f64::from(n)).sum::<f64>() / f64::from(devices);
+            let first = Release {
+                sigma_artificial: sigma * mean / f64::from(public_samples[0]),
+                ..terms[0].release.clone()
+            };
+            f64::from(rounds) * f64::from(devices) * first.claimed_epsilon(privacy.delta)
+        }
         (None, None) => return Ok(None),
     };
     let pid = Pid {
@@ -456,15 +475,4 @@ fn allocator(
         }
         (AllocatorName::OptimalSplit, _) => Box::new(OptimalSplit::paper(total, rounds, devices)?),
     }))
-}
-
-/// ε^T of basis paper for σ₀ at the mean size n̄: T·K·2λC·√(2 ln(1.25/δ))/(σ₀·n̄).
-fn total_epsilon(experiment: &Experiment, public_samples: &[u32], sigma: f64) -> f64 {
-    let (learn, devices) = (&experiment.learn, public_samples.len() as f64);
-    let samples: f64 = public_samples.iter().map(|&n| f64::from(n)).sum();
-    // ε_k = Δs_k·c/σ_k for a device of the mean size.
-    let c = (2.0 * (1.25 / experiment.privacy.delta).ln()).sqrt();
-    let sensitivity =
-        2.0 * learn.learning_rate * learn.clip_norm.unwrap_or_default() * devices / samples;
-    f64::from(experiment.run.rounds) * devices * sensitivity * c / sigma
 }

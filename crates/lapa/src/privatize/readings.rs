@@ -10,8 +10,8 @@ use super::PrivatizeError;
 /// Reads odometers, and remembers what took an accountant some time.
 #[derive(Default)]
 pub(super) struct Readings {
-    /// ε of one release, by mechanism.
-    single: HashMap<String, f64>,
+    /// ε of one release, by the bits of its noise multiplier: all else is the same in a run.
+    single: HashMap<u64, f64>,
     /// The plan in use, and its ε after so many releases.
     plan: Option<(Mechanism, PldSchedule)>,
     after: HashMap<u32, f64>,
@@ -21,7 +21,7 @@ impl Readings {
     /// The ε of one release by itself.
     pub fn of_one(&mut self, event: &Event, delta: f64) -> Result<f64, PrivatizeError> {
         let mechanism = event.mechanism()?;
-        let key = format!("{mechanism}");
+        let key = mechanism.noise_multiplier().to_bits();
         if let Some(&epsilon) = self.single.get(&key) {
             return Ok(epsilon);
         }

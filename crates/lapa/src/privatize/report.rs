@@ -35,10 +35,11 @@ impl PrivacySummary {
     pub fn new(experiment: &Experiment, budgets: &mut Budgets) -> Result<Self, PrivatizeError> {
         let (mut claimed, mut spent, mut declared) = (0.0, 0.0f64, 0.0f64);
         for device in 0..budgets.devices() {
-            claimed += budgets.spent(device)?.claimed;
-            let (provable, budget) = budgets.ledger_reading(device)?;
+            claimed += budgets.claimed(device);
+        }
+        for (provable, budget) in budgets.ledger_readings()? {
             spent = spent.max(provable);
-            declared = declared.max(budget.unwrap_or_default());
+            declared = declared.max(budget);
         }
         let privacy = &experiment.privacy;
         let certified =

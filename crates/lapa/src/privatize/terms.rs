@@ -6,11 +6,10 @@ use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::{
     AccountError, Adjacency, Budget, ClipUnit, Event, EventError, Filter, FilterKind, Mechanism,
-    Release, Sampling, calibrate, renyi_order,
+    Release, calibrate, renyi_order,
 };
 
-use crate::config::{AllocatorName, BatchSampling, Clip, Experiment};
-use crate::learn::Batches;
+use crate::config::{AllocatorName, Clip, Experiment};
 
 /// Why noise cannot be set or recorded.
 #[derive(Debug, thiserror::Error)]
@@ -126,20 +125,14 @@ pub(crate) fn public_samples(experiment: &Experiment, sizes: &[u32]) -> Vec<u32>
 /// The release of a device of `public_samples`, without noise yet.
 fn release(experiment: &Experiment, public_samples: u32) -> Release {
     let (learn, privacy) = (&experiment.learn, &experiment.privacy);
-    let sampling = privacy.sampling;
-    let batches = Batches { sampling, public_samples, zero_if_not_finite: true };
     Release {
         clip: if learn.clip == Clip::Sample { ClipUnit::Sample } else { ClipUnit::Device },
         clip_norm: learn.clip_norm.unwrap_or(f64::INFINITY),
-        denominator: batches.denominator(learn.batch_fraction),
+        denominator: privacy.sampling.denominator(learn.batch_fraction, public_samples),
         records: public_samples,
         learning_rate: learn.learning_rate,
         adjacency: privacy.adjacency,
-        sampling: match sampling {
-            BatchSampling::Full => Sampling::Full,
-            BatchSampling::Fixed => Sampling::Fixed,
-            BatchSampling::Poisson => Sampling::Poisson { rate: learn.batch_fraction },
-        },
+        sampling: privacy.sampling.declared(learn.batch_fraction),
         noise: privacy.noise,
         sigma_artificial: 0.0,
         sigma_channel: 0.0,

@@ -94,19 +94,23 @@ fn remark(
     key: &str,
     value: f64,
 ) -> Option<String> {
-    let total = f64::from(question.rounds) * question.delta
-        + if key == "advanced" { question.delta } else { 0.0 };
-    if !matches!(key, "naive" | "advanced") {
-        return None;
-    }
-    let z = scale * question.sigma.unwrap_or(value);
-    let mut naive = Naive::new();
-    naive.compose(&unit.with_noise(z), 1).ok()?;
-    let outside = match naive.in_range(question.delta) {
-        true => "",
-        false => "; outside the formula's theorem, which needs epsilon below 1 per round",
+    let mechanism = unit.with_noise(scale * question.sigma.unwrap_or(value));
+    let (mut naive, mut advanced) = (Naive::new(), Advanced::new());
+    naive.compose(&mechanism, question.rounds).ok()?;
+    advanced.compose(&mechanism, question.rounds).ok()?;
+    let total = match key {
+        "naive" => naive.total_delta(question.delta),
+        "advanced" => advanced.total_delta(question.delta),
+        _ => return None,
     };
-    Some(format!("at a total delta of {total:.3e}{outside}"))
+    let mut note = format!("at a total delta of {total:.3e}");
+    if total >= 1.0 {
+        note += ", which proves nothing";
+    }
+    if !naive.in_range(question.delta) {
+        note += "; outside the formula's theorem, which needs epsilon below 1 per round";
+    }
+    Some(note)
 }
 
 fn as_json(question: &Question, answers: &[Answer]) -> Value {
