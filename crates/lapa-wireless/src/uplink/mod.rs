@@ -1,0 +1,80 @@
+//! What the base station decodes of what devices sent.
+//!
+//! [`Analog`] and [`Digital`] are quick models of one device's link, given its SINR. [`Signal`] sends
+//! the symbols of all devices over one channel at once and decodes them: slow, but nothing about
+//! noise or interference is assumed. [`Coding`] says what a transmission costs.
+
+mod analog;
+mod bits;
+mod constellation;
+mod cost;
+mod digital;
+mod quantiser;
+mod signal;
+
+pub use analog::Analog;
+pub use cost::{Coding, airtime, energy};
+pub use digital::{Digital, DigitalReport};
+pub use quantiser::Quantiser;
+pub use signal::{Signal, Symbols};
+
+use crate::noma::NomaError;
+
+/// Why nothing can be sent.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum UplinkError {
+    /// A parameter out of its range.
+    #[error("{name} is {value}: allowed is {allowed}")]
+    Parameter {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// Nothing arrives: an analog value cannot be decoded.
+    #[error("the SINR is 0: an analog uplink needs a signal")]
+    NoSignal,
+    /// Nothing arrives of one of several devices.
+    #[error("nothing arrives of device {device}: leave it out, or raise its power")]
+    Silent {
+        /// Which.
+        device: usize,
+    },
+    /// One scale and one update of the same length is wanted for each device.
+    #[error("{name}: {value} given, {expected} wanted")]
+    Count {
+        /// What was counted.
+        name: &'static str,
+        /// How many there are.
+        value: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// There is no receiver that separates the devices.
+    #[error(transparent)]
+    Noma(#[from] NomaError),
+}
+
+/// Scales and ranges that leave f32 room on both sides.
+const MAGNITUDES: std::ops::RangeInclusive<f64> = 1e-36..=1e36;
+
+/// A scale or a range.
+fn check_magnitude(name: &'static str, value: f64) -> Result<f64, UplinkError> {
+    check(name, value, MAGNITUDES.contains(&value), "from 1e-36 to 1e36")
+}
+
+/// A signal-to-noise ratio; ∞ is a link without noise.
+fn check_sinr(value: f64) -> Result<f64, UplinkError> {
+    check("sinr", value, value >= 0.0, "0 or more")
+}
+
+fn check(
+    name: &'static str,
+    value: f64,
+    fits: bool,
+    allowed: &'static str,
+) -> Result<f64, UplinkError> {
+    if fits { Ok(value) } else { Err(UplinkError::Parameter { name, value, allowed }) }
+}
