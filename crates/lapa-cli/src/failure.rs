@@ -10,6 +10,7 @@ use lapa::partition::PartitionError;
 use lapa::plot::PlotError;
 use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
+use lapa::transmit::LinkError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
 /// What a command returns: an exit code, or an error.
@@ -87,10 +88,17 @@ impl From<RunError> for Failure {
             RunError::Federation(
                 FederationError::Partition(_)
                 | FederationError::Model { .. }
+                | FederationError::Links(_)
                 | FederationError::Privatize(PrivatizeError::InitialSigma { .. }),
             ) => Self::usage(chain(&error)),
             _ => Self::failed(error),
         }
+    }
+}
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Self {
+        Self::usage(error.to_string())
     }
 }
 

@@ -16,6 +16,8 @@ use crate::error::EventError;
 pub enum Event {
     /// A clipped, noised update.
     Release(Release),
+    /// A device's label counts, sent once.
+    Histogram(Histogram),
     /// Something without noise: ε = ∞.
     NonPrivate {
         /// What it was.
@@ -28,14 +30,17 @@ impl Event {
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         match self {
             Self::Release(release) => release.mechanism(),
+            Self::Histogram(histogram) => histogram.mechanism(),
             Self::NonPrivate { .. } => Ok(Mechanism::NonPrivate),
         }
     }
 
-    /// The ε that the paper claims for this event by itself; see [`Release::claimed_epsilon`].
+    /// The ε that the paper claims for this event by itself; see [`Release::claimed_epsilon`]. It
+    /// claims nothing for label histograms, which it does not count.
     pub fn claimed_epsilon(&self, delta: f64) -> f64 {
         match self {
             Self::Release(release) => release.claimed_epsilon(delta),
+            Self::Histogram(_) => 0.0,
             Self::NonPrivate { .. } => f64::INFINITY,
         }
     }
@@ -67,6 +72,43 @@ pub struct Release {
     pub sigma_channel: f64,
     /// κ: share of the channel noise's variance that may be counted.
     pub kappa: f64,
+}
+
+/// The number of a device's records of each label, with noise of σ on each count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// What neighbouring data sets are.
+    pub adjacency: Adjacency,
+    /// The distribution of the noise.
+    pub noise: NoiseKind,
+    /// Standard deviation of the noise on each count; 0 means exact counts.
+    pub sigma: f64,
+}
+
+impl Histogram {
+    /// The most that one record can move the counts, in the Euclidean norm: √2 where it is replaced
+    /// (one count falls, another rises), 1 where it comes, goes or is zeroed out: a zeroed record
+    /// is counted nowhere.
+    pub fn sensitivity(&self) -> f64 {
+        match self.adjacency {
+            Adjacency::ReplaceOne => std::f64::consts::SQRT_2,
+            Adjacency::AddRemove | Adjacency::ZeroOut => 1.0,
+        }
+    }
+
+    /// What an accountant sees.
+    pub fn mechanism(&self) -> Result<Mechanism, EventError> {
+        if !(self.sigma >= 0.0 && self.sigma.is_finite()) {
+            let (name, allowed) = ("sigma", "a finite number from 0");
+            return Err(EventError::Parameter { name, value: self.sigma, allowed });
+        }
+        let noise_multiplier = self.sigma / self.sensitivity();
+        Ok(match self.noise {
+            _ if self.sigma == 0.0 => Mechanism::NonPrivate,
+            NoiseKind::Gaussian => Mechanism::Gaussian { noise_multiplier },
+            NoiseKind::DiscreteGaussian => Mechanism::DiscreteGaussian { noise_multiplier },
+        })
+    }
 }
 
 /// What is clipped.

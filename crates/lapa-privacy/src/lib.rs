@@ -43,5 +43,5 @@ mod rounding;
 
 pub use budget::Budget;
 pub use error::{AccountError, EventError};
-pub use event::{Adjacency, ClipUnit, Event, Mechanism, NoiseKind, Release, Sampling};
+pub use event::{Adjacency, ClipUnit, Event, Histogram, Mechanism, NoiseKind, Release, Sampling};
 pub use filter::{Decision, Filter, FilterKind, Overspent, renyi_order};

@@ -27,6 +27,14 @@ pub enum Purpose {
     Noise = 6,
     /// What an allocator draws after a round (device is 0).
     Allocate = 7,
+    /// Where the devices are (round and device are 0).
+    Topology = 8,
+    /// The fading of a device; in place of the round, how often it was redrawn before.
+    Fading = 9,
+    /// What happens to a device's update on the way (the signal uplink draws for all at device 0).
+    Channel = 10,
+    /// The noise on a device's label histogram (round is 0).
+    Histogram = 11,
 }
 
 /// The stream for one purpose, one round and one device.

@@ -5,6 +5,7 @@ mod bench;
 mod config;
 mod data;
 mod init;
+mod link;
 mod partition;
 mod run;
 
@@ -39,6 +40,7 @@ enum Command {
     #[command(subcommand)]
     Data(data::Command),
     Partition(partition::Arguments),
+    Link(link::Arguments),
     Account(account::Arguments),
     Bench(bench::Arguments),
 }
@@ -52,6 +54,7 @@ impl Lapa {
             Command::Config(command) => config::execute(command),
             Command::Data(command) => data::execute(command),
             Command::Partition(arguments) => partition::execute(arguments),
+            Command::Link(arguments) => link::execute(arguments),
             Command::Account(arguments) => account::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
         }
@@ -97,6 +100,16 @@ struct Source {
 }
 
 impl Source {
+    /// The experiment alone: no data are read.
+    fn experiment(&self) -> Result<Experiment, Failure> {
+        experiment(self.config.as_deref(), &self.changes().collect::<Vec<_>>())
+    }
+
+    fn changes(&self) -> impl Iterator<Item = String> {
+        let seed = self.seed.map(|seed| format!("run.seed={seed}"));
+        self.change.iter().cloned().chain(seed)
+    }
+
     /// Reads the experiment, with one more change if there is one, and loads its data. Without a
     /// file it is the quickstart, which makes do with what there is, unless a flag says what is
     /// meant.
@@ -105,8 +118,7 @@ impl Source {
         change: Option<String>,
         mode: Mode,
     ) -> Result<(Experiment, Dataset), Failure> {
-        let seed = self.seed.map(|seed| format!("run.seed={seed}"));
-        let changes: Vec<String> = self.change.iter().cloned().chain(seed).chain(change).collect();
+        let changes: Vec<String> = self.changes().chain(change).collect();
         let mut experiment = experiment(self.config.as_deref(), &changes)?;
         let quickstart = self.config.is_none();
         let may_replace = quickstart && !sets(&changes, "data.name");

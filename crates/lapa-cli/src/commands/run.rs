@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use lapa::observe::DeviceRecords;
 use lapa::privatize::{PrivacySummary, round_up};
 use lapa::run::{Outcome as RunOutcome, Run, RunError, RunEvent, RunFolder, Summary};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, table};
 use crate::progress::{Mode, RoundProgress};
 
 /// Train a model across devices and leave a run folder.
@@ -59,7 +60,15 @@ pub fn execute(arguments: Arguments) -> Outcome {
     stop_on_interrupt()?;
     let folder = run.folder().to_path_buf();
     let mut progress: Option<RoundProgress> = None;
+    let (mut rounds, mut links) = (0, String::new());
     let outcome = run.execute(&mut |event| {
+        match &event {
+            RunEvent::Started { federation, .. } => rounds = federation.experiment().run.rounds,
+            RunEvent::Round(record) if record.round == rounds => {
+                links = link_table(&record.devices);
+            }
+            _ => {}
+        }
         show(event, mode, &mut progress);
         match INTERRUPTED.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -71,7 +80,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     }
     match outcome {
         RunOutcome::Finished(summary) => {
-            finished(&summary, &folder, arguments.format)?;
+            finished(&summary, &links, &folder, arguments.format)?;
             Ok(ExitCode::SUCCESS)
         }
         RunOutcome::Stopped { round } => {
@@ -159,7 +168,51 @@ fn show(event: RunEvent<'_>, mode: Mode, progress: &mut Option<RoundProgress>) {
     }
 }
 
-fn finished(summary: &Summary, folder: &Path, format: Format) -> Result<(), Failure> {
+/// The links of the last round, for all devices up to a screenful; nothing without radio.
+fn link_table(devices: &DeviceRecords) -> String {
+    const MOST_ROWS: usize = 30;
+    let summary = devices.summary();
+    let db = |db: f64| format!("{db:.1}");
+    let (Some(sinr), Some(ser)) = (summary.sinr_db, summary.ser) else { return String::new() };
+    if sinr.min.is_infinite() && sinr.min > 0.0 {
+        return String::new();
+    }
+    let rows = match devices {
+        DeviceRecords::List(list) if list.len() <= MOST_ROWS => list.as_slice(),
+        _ => &[],
+    };
+    if rows.is_empty() {
+        return format!(
+            "links: SINR {} to {} dB, median {}; symbol error rate {:.1e} to {:.1e}, median {:.1e}; \
+             {} devices sent in the last round\n",
+            db(sinr.min),
+            db(sinr.max),
+            db(sinr.median),
+            ser.min,
+            ser.max,
+            ser.median,
+            summary.count,
+        );
+    }
+    let header = [">device", ">SINR dB", ">SER", "sends", ">weight", ">σ artificial", ">σ channel"];
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|device| {
+            vec![
+                device.device.to_string(),
+                db(device.sinr_db),
+                format!("{:.1e}", device.ser),
+                if device.selected { "yes" } else { "no" }.into(),
+                format!("{:.3}", device.weight),
+                format!("{:.2e}", device.sigma_artificial),
+                format!("{:.2e}", device.sigma_channel),
+            ]
+        })
+        .collect();
+    format!("links in the last round (`lapa link` tells more):\n{}", table(&header, &rows))
+}
+
+fn finished(summary: &Summary, links: &str, folder: &Path, format: Format) -> Result<(), Failure> {
     if format == Format::Json {
         let mut value = serde_json::to_value(summary).map_err(Failure::failed)?;
         value["folder"] = json!(folder);
@@ -170,8 +223,8 @@ fn finished(summary: &Summary, folder: &Path, format: Format) -> Result<(), Fail
     let percent = summary.accuracy.map_or("–".into(), |a| format!("{:.2} %", 100.0 * a));
     let loss = summary.loss.map_or("–".into(), |loss| format!("{loss:.4}"));
     output::text_out(&format!(
-        "\naccuracy {percent} on the test set, loss {loss}, after {} rounds in {:.1} s\n\
-         sent {:.1} MB up, {:.1} MB down by {} devices\n\
+        "\n{links}accuracy {percent} on the test set, loss {loss}, after {} rounds in {:.1} s\n\
+         sent {:.1} MB up, {:.1} MB down by {} devices{}\n\
          {}\n\
          everything is in {}: plots/accuracy.svg, metrics.jsonl, model.safetensors\n",
         summary.rounds,
@@ -179,17 +232,37 @@ fn finished(summary: &Summary, folder: &Path, format: Format) -> Result<(), Fail
         megabytes(summary.uplink_bytes),
         megabytes(summary.downlink_bytes),
         summary.devices,
+        air(summary),
         privacy(&summary.privacy),
         folder.display(),
     ))
 }
 
+/// What the radio cost.
+fn air(summary: &Summary) -> String {
+    let silent = match summary.outages {
+        0 => String::new(),
+        outages => format!("; told {outages} times not to send, for a bad link"),
+    };
+    match summary.airtime_s {
+        0.0 => silent,
+        seconds => format!("; {seconds:.2} s on the air, {:.3} J{silent}", summary.energy_j),
+    }
+}
+
 /// The figures and what they mean, wrapped.
 fn privacy(summary: &PrivacySummary) -> String {
     let figures = format!(
-        "privacy: ε provable {}, spent (ex post) {}, claimed by the paper's formulas {}; δ {:e}",
+        "privacy: ε provable {}, spent (ex post) {}{}, claimed by the paper's formulas {}; δ {:e}",
         round_up(summary.epsilon_provable),
         round_up(summary.epsilon_spent),
+        match summary.epsilon_without_channel > summary.epsilon_spent {
+            true => format!(
+                " ({} if no channel noise is counted)",
+                round_up(summary.epsilon_without_channel)
+            ),
+            false => String::new(),
+        },
         round_up(summary.epsilon_claimed),
         summary.delta,
     );

@@ -55,6 +55,21 @@ fn the_quickstart_learns_mnist() {
     }
 }
 
+/// Labels know who is worth listening to: more than a point, over three seeds.
+#[test]
+fn wasserstein_weights_beat_fedavg_on_the_small_partition() {
+    if long_on_mnist() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/aggregation");
+        let mean = |rule: &str| {
+            let config = folder.join(format!("mnist/{rule}.toml")).display().to_string();
+            let of = |seed: u32| accuracy(&[&config, "--seed", &seed.to_string()]);
+            (0..3).map(of).sum::<f64>() / 3.0
+        };
+        let (fedavg, wasserstein) = (mean("fedavg"), mean("wasserstein"));
+        assert!(wasserstein - fedavg > 0.01, "{fedavg} {wasserstein}");
+    }
+}
+
 #[test]
 fn the_small_partition_reaches_92_percent() {
     if long_on_mnist() {

@@ -141,7 +141,7 @@ fn a_run_does_not_go_on_without_its_ledger() {
     run_private(place, "other", &["run.participation=0.2"]);
     fs::copy(place.join("other/ledger.db"), place.join("run/ledger.db")).unwrap();
     let text = resume();
-    assert!(text.contains("up to round 0, but its checkpoint is after round 6"), "{text}");
+    assert!(text.contains("up to round 0, but its checkpoint, after round 6"), "{text}");
     fs::rename(place.join("away.db"), place.join("run/ledger.db")).unwrap();
     lapa(place).args(["run", "--resume", "run", "--quiet"]).assert().success();
 }

@@ -6,10 +6,12 @@ mod config;
 mod data;
 mod interrupt;
 mod ledger;
+mod link;
 mod partition;
 mod privacy;
 mod reference;
 mod run;
+mod transmit;
 
 use std::fs;
 use std::path::Path;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 13] = [
+const COMMANDS: [&[&str]; 14] = [
     &[],
     &["run"],
     &["init"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 13] = [
     &["data", "get"],
     &["data", "path"],
     &["partition"],
+    &["link"],
     &["account"],
     &["bench"],
 ];

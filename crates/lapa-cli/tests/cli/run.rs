@@ -79,6 +79,9 @@ fn metrics_have_the_documented_keys(folder: &Path, summary: &Value) {
             "pid_error",
             "epsilon_round",
             "seconds",
+            "outages",
+            "airtime_s",
+            "energy_j",
             "uplink_bytes",
             "downlink_bytes",
             "devices",
@@ -97,6 +100,10 @@ fn metrics_have_the_documented_keys(folder: &Path, summary: &Value) {
                 "spent_claimed",
                 "spent_provable",
                 "angle",
+                "sinr_db",
+                "ser",
+                "selected",
+                "sigma_channel",
                 "gradient_norm",
                 "clipped",
             ];
@@ -211,5 +218,5 @@ fn bench_prints_its_figures() {
     let text = failure(lapa(place.path()).args(["bench", "--seconds", "0"]), 2);
     assert!(text.contains("--seconds"), "{text}");
     let text = failure(lapa(place.path()).args(["bench", "--only", "nothing"]), 2);
-    assert!(text.contains("gradient, round, process"), "{text}");
+    assert!(text.contains("gradient, round, links, process"), "{text}");
 }

@@ -21,7 +21,8 @@ struct Round<'a> {
 
 impl Ledger {
     /// Decides what each device may release in a round, and charges it. When this returns, the
-    /// record is on the disk: only then may noise be drawn and anything leave a device.
+    /// record is on the disk: only then may noise be drawn and anything leave a device. Round 0 is
+    /// what leaves devices once, before the first round.
     ///
     /// A device is granted the share it asks for or what is left, whichever is less; if that is
     /// 0 or below `floor` it is refused. `release` says for a device and its granted share what
@@ -39,7 +40,7 @@ impl Ledger {
         requests: &[Request],
         release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
     ) -> Result<Vec<Grant>, E> {
-        check(round, floor, requests)?;
+        check(floor, requests)?;
         let path = &self.path;
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
         let here = Round { tx: &tx, path, run, round, floor };
@@ -206,10 +207,13 @@ impl Round<'_> {
         if cost.is_nan() || cost < 0.0 {
             return Err(LedgerError::Parameter { name: "cost", value: cost, allowed: "from 0" });
         }
-        if let Event::NonPrivate { what } = event
-            && cost.is_finite()
-        {
-            return Err(LedgerError::NonPrivate { what: what.clone(), cost });
+        let bare = match event {
+            Event::NonPrivate { what } => Some(what.as_str()),
+            Event::Histogram(histogram) if histogram.sigma == 0.0 => Some("exact label counts"),
+            Event::Histogram(_) | Event::Release(_) => None,
+        };
+        if let Some(what) = bare.filter(|_| cost.is_finite()) {
+            return Err(LedgerError::NonPrivate { what: what.into(), cost });
         }
         if cost > left {
             let (run, round) = (self.run.to_string(), self.round);
@@ -252,10 +256,7 @@ fn recordable(event: &Event) -> Result<String, LedgerError> {
 }
 
 /// Refuses a round without meaning.
-fn check(round: u32, floor: f64, requests: &[Request]) -> Result<(), LedgerError> {
-    if round == 0 {
-        return Err(LedgerError::Parameter { name: "round", value: 0.0, allowed: "from 1" });
-    }
+fn check(floor: f64, requests: &[Request]) -> Result<(), LedgerError> {
     let shares = requests.iter().map(|request| ("share", request.share));
     for (name, value) in shares.chain([("floor", floor)]) {
         if value.is_nan() || value < 0.0 {

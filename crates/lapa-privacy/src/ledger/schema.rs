@@ -12,7 +12,7 @@ use super::{BUSY_TIMEOUT, RETRY_PAUSE};
 const APPLICATION_ID: i64 = 0x6c61_7061;
 
 /// Version of the tables below.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// `account.spent` is the sum of the costs in `record` over all runs, rounded up at every step.
 /// The triggers hold what the ledger promises even against a mistake in this program.
@@ -52,7 +52,7 @@ CREATE TABLE record (
     id      INTEGER PRIMARY KEY,
     run     TEXT    NOT NULL,
     device  INTEGER NOT NULL,
-    round   INTEGER NOT NULL CHECK (round >= 1),
+    round   INTEGER NOT NULL CHECK (round >= 0),
     attempt INTEGER NOT NULL CHECK (attempt >= 1),
     asked   REAL    NOT NULL CHECK (asked >= 0),
     share   REAL    CHECK (share > 0 AND share <= asked),

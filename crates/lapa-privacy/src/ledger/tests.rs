@@ -30,7 +30,7 @@ fn a_commit_is_synced() {
         assert_eq!(number(&ledger.conn, "foreign_keys"), 1);
         assert_eq!(number(&ledger.conn, "busy_timeout"), 10_000);
         assert_eq!(number(&ledger.conn, "application_id"), i64::from(u32::from_be_bytes(*b"lapa")));
-        assert_eq!(number(&ledger.conn, "user_version"), 1);
+        assert_eq!(number(&ledger.conn, "user_version"), 2);
         let loose: i64 = ledger
             .conn
             .query_row(

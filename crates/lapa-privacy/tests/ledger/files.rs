@@ -104,16 +104,16 @@ fn other_files_are_refused_and_left_alone() {
 }
 
 #[test]
-fn a_newer_ledger_is_refused() {
+fn a_ledger_of_another_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger");
     write(&path);
     let other = rusqlite::Connection::open(&path).unwrap();
-    other.pragma_update(None, "user_version", 2).unwrap();
+    other.pragma_update(None, "user_version", 3).unwrap();
     drop(other);
     for opened in [Ledger::open(&path), Ledger::open_read_only(&path)] {
         let error = opened.unwrap_err();
-        assert!(matches!(error, LedgerError::Version { found: 2, known: 1, .. }));
+        assert!(matches!(error, LedgerError::Version { found: 3, known: 2, .. }));
         assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
     }
 }

@@ -9,7 +9,7 @@ mod together;
 use std::process::{Command, Stdio};
 
 use lapa_privacy::ledger::{DataKey, Grant, Ledger, LedgerError, Repeat, Request, Terms};
-use lapa_privacy::{Adjacency, ClipUnit, Event, NoiseKind, Release, Sampling};
+use lapa_privacy::{Adjacency, ClipUnit, Event, Histogram, NoiseKind, Release, Sampling};
 
 fn data() -> DataKey {
     DataKey { data: "data".into(), partition: "partition".into() }
@@ -43,6 +43,7 @@ fn event(share: f64) -> Event {
 fn sigma(event: &Event) -> f64 {
     match event {
         Event::Release(release) => release.sigma(),
+        Event::Histogram(histogram) => histogram.sigma,
         Event::NonPrivate { .. } => 0.0,
     }
 }

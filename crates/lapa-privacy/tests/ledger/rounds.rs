@@ -270,8 +270,6 @@ fn rounds_without_meaning_are_refused() {
     assert!(matches!(ask("other", 1, &[request(0, 0.1)]), LedgerError::NotBegun { .. }));
     let error = ask("run", 1, &[request(0, 0.1), request(3, 0.1)]);
     assert!(matches!(error, LedgerError::UnknownDevice { device: 3, .. }));
-    let error = ask("run", 0, &[request(0, 0.1)]);
-    assert_eq!(error.to_string(), "round is 0: allowed is from 1");
     for share in [f64::NAN, -0.1, f64::NEG_INFINITY] {
         let error = ask("run", 1, &[request(0, share)]);
         assert!(matches!(error, LedgerError::Parameter { name: "share", .. }));
@@ -293,6 +291,20 @@ fn rounds_without_meaning_are_refused() {
     assert!(round(&mut ledger, ("run", 1), Repeat::Replay, &[]).unwrap().is_empty());
 }
 
+/// What leaves devices once, before the first round, is a round of its own.
+#[test]
+fn round_0_is_charged_and_repeated_like_any_other() {
+    let mut ledger = begun(1.0);
+    for _ in 0..2 {
+        let grants = round(&mut ledger, ("run", 0), Repeat::Replay, &[request(0, 0.25)]).unwrap();
+        assert!(matches!(grants[0], Grant::Released { cost: 0.25, .. }));
+    }
+    round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.5)]).unwrap();
+    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.75));
+    assert_eq!(ledger.own_spent("run", 0, Some(1)).unwrap(), 0.25);
+    assert_eq!(ledger.last_round("run").unwrap(), 1);
+}
+
 #[test]
 fn a_release_that_cannot_be_charged_writes_nothing() {
     let mut ledger = begun(1.0);
@@ -309,9 +321,11 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
     for cost in [f64::NAN, -1.0] {
         assert!(matches!(ask(event(0.5), cost), LedgerError::Parameter { name: "cost", .. }));
     }
-    let labels = Event::NonPrivate { what: "labels".into() };
-    assert!(matches!(ask(labels.clone(), 0.5), LedgerError::NonPrivate { cost: 0.5, .. }));
-    assert!(matches!(ask(labels, f64::INFINITY), LedgerError::Overspent { .. }));
+    let bare = Histogram { adjacency: Adjacency::ZeroOut, noise: NoiseKind::Gaussian, sigma: 0.0 };
+    for bare in [Event::NonPrivate { what: "labels".into() }, Event::Histogram(bare)] {
+        assert!(matches!(ask(bare.clone(), 0.5), LedgerError::NonPrivate { cost: 0.5, .. }));
+        assert!(matches!(ask(bare, f64::INFINITY), LedgerError::Overspent { .. }));
+    }
     for share in [0.0, f64::NAN] {
         assert!(matches!(ask(event(share), 0.5), LedgerError::Unrecordable { .. }));
     }

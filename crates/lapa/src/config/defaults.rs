@@ -4,7 +4,10 @@ use lapa_privacy::allocate::{Basis, PidError};
 use lapa_privacy::{Adjacency, NoiseKind};
 
 use super::experiment::{AllocatorName, BatchSampling, Clip, Norm, Profile, Update};
+use super::radio::{Histograms, RegionSpec};
 use crate::data::DataName;
+use lapa_wireless::fading::Fading;
+use lapa_wireless::noma::Receiver;
 
 pub(super) const ROUNDS: u32 = 150;
 pub(super) const SEED: u64 = 0;
@@ -129,3 +132,45 @@ pub(super) fn pid_error(basis: Basis) -> PidError {
         Basis::Certified => PidError::Debiased,
     }
 }
+
+pub(super) const CHANNEL_TRUST: f64 = 0.0;
+
+// The paper's Section V-A.
+pub(super) const BASE_STATION: [f64; 3] = [-50.0, 0.0, 10.0];
+pub(super) const REGIONS: [RegionSpec; 2] = [
+    RegionSpec { x: [-10.0, 0.0], y: [-5.0, 5.0], devices: 7 },
+    RegionSpec { x: [10.0, 20.0], y: [-5.0, 5.0], devices: 8 },
+];
+pub(super) const ANTENNAS: u32 = 15;
+pub(super) const CARRIER_HZ: f64 = 915e6;
+pub(super) const PATH_LOSS_EXPONENT: f64 = 3.76;
+pub(super) const BASE_GAIN_DBI: f64 = 5.0;
+pub(super) const DEVICE_GAIN_DBI: f64 = 0.0;
+/// −100 dBm. The paper prints 10⁻³ W, at which the best device has an SNR of −70 dB.
+pub(super) const NOISE_POWER_W: f64 = 1e-13;
+pub(super) const FADING: Fading = Fading::Rayleigh;
+pub(super) const REDRAW_EVERY: u32 = 0;
+
+pub(super) const POWER_W: f64 = 0.075;
+pub(super) const MAX_POWER_W: f64 = 0.3;
+pub(super) const RECEIVER: Receiver = Receiver::Matched;
+pub(super) const PERFECT_SIC: bool = true;
+pub(super) const SYMBOL_RATE_HZ: f64 = 1e6;
+pub(super) const BITS: u32 = 8;
+
+/// For a gradient, and for the sum of gradients of a local epoch as well: less than 1 % of its
+/// coordinates are larger, and a wider range costs accuracy (experiments/aggregation).
+pub(super) const RANGE: f64 = 2.0;
+
+/// Noise where a budget can pay for it; else what the paper does.
+pub(super) fn histograms(basis: Basis, allocator: AllocatorName) -> Histograms {
+    match (basis, allocator) {
+        (_, AllocatorName::None) | (Basis::Paper, _) => Histograms::Exact,
+        (Basis::Certified, _) => Histograms::Noisy,
+    }
+}
+
+pub(super) const HISTOGRAM_SHARE: f64 = 0.02;
+/// Shown in the template; thresholds have no default.
+pub(super) const SER_THRESHOLD_EXAMPLE: f64 = 0.1;
+pub(super) const SINR_THRESHOLD_EXAMPLE: f64 = 4.3;

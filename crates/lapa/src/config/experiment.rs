@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::radio::{Aggregate, Radio, Transmit};
 use lapa_privacy::allocate::{Basis, PidError};
 use lapa_privacy::{Adjacency, NoiseKind, Sampling};
 use schemars::JsonSchema;
@@ -24,6 +25,12 @@ pub struct Experiment {
     pub learn: Learn,
     /// `[privacy]`
     pub privacy: Privacy,
+    /// `[radio]`
+    pub radio: Radio,
+    /// `[transmit]`
+    pub transmit: Transmit,
+    /// `[aggregate]`
+    pub aggregate: Aggregate,
     /// `[observe]`
     pub observe: Observe,
 }
@@ -94,6 +101,15 @@ pub struct PartitionSpec {
 }
 
 impl PartitionSpec {
+    /// The largest of the configured sizes; none where the configuration leaves them open.
+    pub fn largest_samples(&self) -> Option<u32> {
+        let largest = |range: Option<[u32; 2]>| range.map(|[_, max]| max);
+        match self.scheme {
+            Scheme::Mix => largest(self.iid_samples).max(largest(self.non_iid_samples)),
+            _ => largest(self.iid_samples),
+        }
+    }
+
     /// The middle of the configured sizes, over all devices; none where the configuration leaves
     /// them open.
     pub fn middle_samples(&self) -> Option<u32> {
@@ -229,6 +245,8 @@ pub struct Privacy {
     /// A ledger shared with other runs; absent: `ledger.db` in the run's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
+    /// κ, the share of the channel noise's variance that is counted.
+    pub channel_trust: f64,
     /// `lapa`: K_p
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid_proportional: Option<f64>,

@@ -10,8 +10,14 @@ mod error;
 mod experiment;
 mod overrides;
 mod privacy;
+mod radio;
+#[cfg(test)]
+mod radio_input_tests;
+#[cfg(test)]
+mod radio_tests;
 mod raw;
 mod resolve;
+mod resolve_radio;
 #[cfg(test)]
 mod round_trip;
 mod schema;
@@ -26,6 +32,10 @@ pub use experiment::{
     Norm, Observe, ObserveDevices, PartitionSpec, Privacy, Profile, Run, Scheme, Update,
 };
 pub use overrides::Override;
+pub use radio::{
+    Access, Aggregate, Histograms, ModulationName, NoneSelected, Powers, Radio, RegionSpec, Rule,
+    SymbolKind, Transmit, UplinkName,
+};
 pub use schema::json_schema;
 pub use template::template;
 

@@ -67,6 +67,7 @@ pub(super) fn resolve(
         noise: raw.noise.unwrap_or(defaults::NOISE),
         entropy: raw.entropy.unwrap_or_default(),
         ledger: raw.ledger,
+        channel_trust: raw.channel_trust.unwrap_or(defaults::CHANNEL_TRUST),
         pid_proportional: lapa.then(|| raw.pid_proportional.unwrap_or(defaults::PID_PROPORTIONAL)),
         pid_integral: lapa.then(|| raw.pid_integral.unwrap_or(defaults::PID_INTEGRAL)),
         pid_window: lapa.then(|| raw.pid_window.unwrap_or(defaults::PID_WINDOW)),

@@ -7,8 +7,14 @@ use super::experiment::{
     AllocatorName, BatchSampling, Clip, Entropy, ModelName, Norm, ObserveDevices, Profile, Scheme,
     Update,
 };
+use super::radio::{
+    Access, Histograms, ModulationName, NoneSelected, RegionSpec, Rule, SymbolKind, UplinkName,
+};
+use crate::aggregate::GroundMetric;
 use lapa_privacy::allocate::{Basis, PidError};
 use lapa_privacy::{Adjacency, NoiseKind};
+use lapa_wireless::fading::Fading;
+use lapa_wireless::noma::Receiver;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -33,6 +39,13 @@ pub(super) struct RawExperiment {
     /// How much noise hides a record, what that is claimed and proved to be worth, and where it
     /// is recorded.
     pub privacy: RawPrivacy,
+    /// Where the devices are, and what lies between them and the base station. `lapa link` shows
+    /// what follows.
+    pub radio: RawRadio,
+    /// How updates are sent, with which power, and how they are decoded.
+    pub transmit: RawTransmit,
+    /// Whom the base station listens to, and with which weight.
+    pub aggregate: RawAggregate,
     /// What the metrics record.
     pub observe: RawObserve,
 }
@@ -178,6 +191,11 @@ pub(super) struct RawPrivacy {
     /// Default: ledger.db in the run's folder.
     #[schemars(extend("examples" = ["PATH"]))]
     pub ledger: Option<PathBuf>,
+    /// Share of the variance of the receiver's noise that is counted as privacy, from 0 (nothing)
+    /// to 1. Above 0 it needs coordinates sent as amplitudes; radio.noise_power_w is then a
+    /// promise: a better receiver would break it.
+    #[schemars(range(min = 0, max = 1))]
+    pub channel_trust: Option<f64>,
     /// Allocator lapa: weight K_p of the latest change of the global gradient.
     #[schemars(range(min = 0, max = 1000))]
     pub pid_proportional: Option<f64>,
@@ -192,6 +210,109 @@ pub(super) struct RawPrivacy {
     /// Allocator lapa: decay factor β of the map from angles to shares.
     #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub decay: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawRadio {
+    /// Position of the base station, [x, y, z] in metres.
+    #[schemars(inner(range(min = -1e6, max = 1e6)))]
+    pub base_station: Option<[f64; 3]>,
+    /// Position of each device, [x, y, z] in metres; instead of regions.
+    #[schemars(length(min = 1), inner(inner(range(min = -1e6, max = 1e6))))]
+    pub positions: Option<Vec<[f64; 3]>>,
+    /// Rectangles on the ground, in metres. Devices are dealt to them at random, in proportion to
+    /// `devices`, and placed at random inside.
+    #[schemars(length(min = 1))]
+    pub regions: Option<Vec<RegionSpec>>,
+    /// Antennas of the base station, half a wavelength apart.
+    #[schemars(range(min = 1, max = 1024))]
+    pub antennas: Option<u32>,
+    /// Carrier frequency.
+    #[schemars(range(min = 1e3, max = 1e12))]
+    pub carrier_hz: Option<f64>,
+    /// Path loss exponent; 2 is free space.
+    #[schemars(range(min = 1, max = 10))]
+    pub path_loss_exponent: Option<f64>,
+    /// Antenna gain of the base station in dBi.
+    #[schemars(range(min = -100, max = 100))]
+    pub base_gain_dbi: Option<f64>,
+    /// Antenna gain of a device in dBi.
+    #[schemars(range(min = -100, max = 100))]
+    pub device_gain_dbi: Option<f64>,
+    /// Noise power at each antenna in watts. The paper prints 1e-3, with which no device is heard.
+    #[schemars(range(min = 1e-25, max = 1))]
+    pub noise_power_w: Option<f64>,
+    /// How the antennas' coefficients vary.
+    pub fading: Option<Fading>,
+    /// Rounds for which fading stays the same; 0 means for the whole run.
+    pub redraw_every: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTransmit {
+    /// How updates are sent.
+    pub uplink: Option<UplinkName>,
+    /// Transmit power in watts: of every device, or a list with one number for each device.
+    pub power_w: Option<RawPowers>,
+    /// The most that a device may send with, in watts.
+    #[schemars(range(min = 1e-12, max = 1e6))]
+    pub max_power_w: Option<f64>,
+    /// Who sends when.
+    pub access: Option<Access>,
+    /// How the base station separates devices that send at once.
+    pub receiver: Option<Receiver>,
+    /// Take interference to be cancelled without a rest, as the paper does.
+    pub perfect_sic: Option<bool>,
+    /// What symbol error rates are about, and what digital symbols are.
+    pub modulation: Option<ModulationName>,
+    /// Symbols per second.
+    #[schemars(range(min = 1, max = 1e12))]
+    pub symbol_rate_hz: Option<f64>,
+    /// Uplink signal: what the symbols carry.
+    pub symbols: Option<SymbolKind>,
+    /// Digital symbols: bits per coordinate.
+    #[schemars(range(min = 1, max = 16))]
+    pub bits: Option<u32>,
+    /// Digital symbols: coordinates are quantised from -range to range; larger ones are cut. It must
+    /// not follow from private data.
+    #[schemars(range(min = 1e-9, max = 1e9))]
+    pub range: Option<f64>,
+}
+
+/// One power, or one for each device.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum RawPowers {
+    All(#[schemars(range(min = 0, max = 1e6))] f64),
+    Each(#[schemars(length(min = 1), inner(range(min = 0, max = 1e6)))] Vec<f64>),
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAggregate {
+    /// How devices are weighted.
+    pub rule: Option<Rule>,
+    /// Rule wasserstein: how far one label is from another.
+    pub metric: Option<GroundMetric>,
+    /// Rule wasserstein: distances below this count as this, so that no device takes all. The
+    /// default follows metric.
+    #[schemars(range(min = 1e-3, max = 100))]
+    pub floor: Option<f64>,
+    /// Rule wasserstein: how label histograms reach the base station. The default follows privacy.
+    pub histograms: Option<Histograms>,
+    /// Noisy histograms: their share of each device's budget.
+    #[schemars(range(min = 1e-6, max = 0.5))]
+    pub histogram_share: Option<f64>,
+    /// Only devices with at most this symbol error rate send. Default: all devices send.
+    #[schemars(range(min = 1e-12, max = 1))]
+    pub ser_threshold: Option<f64>,
+    /// Only devices with at least this SINR send. Default: all devices send.
+    #[schemars(range(min = -300, max = 300))]
+    pub sinr_threshold_db: Option<f64>,
+    /// What happens in a round in which no device has a link that is good enough.
+    pub none_selected: Option<NoneSelected>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

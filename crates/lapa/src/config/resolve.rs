@@ -7,9 +7,9 @@ use super::experiment::{
     Clip, Data, Experiment, Learn, ModelName, ModelSpec, Norm, Observe, PartitionSpec, Profile,
     Run, Scheme,
 };
-use super::privacy;
 use super::raw::{RawExperiment, RawLearn, RawModel, RawPartition, RawPrivacy, RawRange, RawRun};
 use super::verify::nearest;
+use super::{privacy, resolve_radio};
 use crate::data::DataName;
 
 pub(super) fn resolve(
@@ -17,6 +17,7 @@ pub(super) fn resolve(
     document: &Document,
 ) -> Result<Experiment, ConfigError> {
     privacy::prefer_flags(&mut raw.privacy, document);
+    resolve_radio::prefer_flags(&mut raw.aggregate, raw.transmit.uplink, document);
     let profile = raw.profile.unwrap_or_default();
     let data = data(raw.data.name, document)?;
     let model = model(&raw.model, profile, document)?;
@@ -34,6 +35,10 @@ pub(super) fn resolve(
     let privacy = privacy::resolve(raw.privacy, profile, &learn, document)?;
     let partition = partition(&raw.partition, document)?;
     privacy::check_sizes(&privacy, &partition, document)?;
+    let radio = resolve_radio::radio(raw.radio, partition.devices, document)?;
+    let transmit = resolve_radio::transmit(raw.transmit, partition.devices, &learn, document)?;
+    resolve_radio::check_channel_trust(&privacy, &transmit, document)?;
+    let aggregate = resolve_radio::aggregate(raw.aggregate, &privacy, document)?;
     Ok(Experiment {
         profile,
         run: run(&raw.run),
@@ -42,6 +47,9 @@ pub(super) fn resolve(
         model,
         learn,
         privacy,
+        radio,
+        transmit,
+        aggregate,
         observe: Observe { devices: raw.observe.devices.unwrap_or_default() },
     })
 }

@@ -1,7 +1,10 @@
 //! Property tests: what is written reads back the same, and no text panics.
 
 use super::*;
+use crate::aggregate::GroundMetric;
 use crate::data::DataName;
+use lapa_wireless::fading::Fading;
+use lapa_wireless::noma::Receiver;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
@@ -111,6 +114,7 @@ fn privacy() -> impl Strategy<Value = (Privacy, Option<Clip>, Option<Update>)> {
                 noise: NoiseKind::Gaussian,
                 entropy,
                 ledger: ledger.map(Into::into),
+                channel_trust: 0.0,
                 pid_proportional: lapa.then_some(pid),
                 pid_integral: lapa.then_some(pid / 2.0),
                 pid_window: lapa.then_some(window),
@@ -127,6 +131,91 @@ fn privacy() -> impl Strategy<Value = (Privacy, Option<Clip>, Option<Update>)> {
     )
 }
 
+fn radio() -> impl Strategy<Value = Radio> {
+    let fadings = select(vec![Fading::Rayleigh, Fading::Independent, Fading::None]);
+    let place = || -1e6..=1e6f64;
+    let span = || (-9e5..=9e5f64, 0.0..=1e5f64).prop_map(|(min, more)| [min, min + more]);
+    let region = (span(), span(), 1..=u32::MAX);
+    let regions = prop::collection::vec(region, 1..4).prop_map(|regions| {
+        regions.into_iter().map(|(x, y, devices)| RegionSpec { x, y, devices }).collect()
+    });
+    let numbers = (1..=1024u32, 1e3..=1e12f64, 1.0..=10.0f64, -100.0..=100.0f64, 1e-25..=1.0f64);
+    ([place(), place(), place()], regions, fadings, any::<u32>(), numbers).prop_map(
+        |(base_station, regions, fading, redraw_every, (antennas, carrier_hz, p, gain, noise))| {
+            Radio {
+                base_station,
+                positions: None,
+                antennas,
+                carrier_hz,
+                path_loss_exponent: p,
+                base_gain_dbi: gain,
+                device_gain_dbi: -gain / 2.0,
+                noise_power_w: noise,
+                fading,
+                redraw_every,
+                regions: Some(regions),
+            }
+        },
+    )
+}
+
+/// Digital where updates may be unclipped; and channel noise is never counted here.
+fn transmit() -> impl Strategy<Value = Transmit> {
+    let uplinks = select(vec![UplinkName::Ideal, UplinkName::Digital, UplinkName::Signal]);
+    let accesses = select(vec![Access::Noma, Access::Orthogonal]);
+    let receivers = select(vec![Receiver::Matched, Receiver::ZeroForcing, Receiver::Mmse]);
+    let modulations =
+        select(vec![ModulationName::Bpsk, ModulationName::Qpsk, ModulationName::Qam64]);
+    let words = (uplinks, accesses, receivers, modulations, any::<bool>());
+    (words, 0.0..=1e6f64, 1.0..=1e12f64, 1..=16u32, 1e-9..=1e9f64).prop_map(
+        |(
+            (uplink, access, receiver, modulation, perfect_sic),
+            power,
+            symbol_rate_hz,
+            bits,
+            range,
+        )| {
+            let digital = uplink != UplinkName::Ideal;
+            let interferes = access == Access::Noma && !perfect_sic;
+            let symbols = (uplink == UplinkName::Signal).then_some(SymbolKind::Digital);
+            Transmit {
+                uplink,
+                power_w: Powers::All(power),
+                max_power_w: power.max(1e-12),
+                access,
+                receiver: if interferes { receiver } else { Receiver::Matched },
+                perfect_sic: !interferes,
+                modulation,
+                symbol_rate_hz,
+                symbols,
+                bits: digital.then_some(bits),
+                range: digital.then_some(range),
+            }
+        },
+    )
+}
+
+fn aggregate() -> impl Strategy<Value = Aggregate> {
+    let rules = select(vec![Rule::Fedavg, Rule::Fedadp, Rule::Wasserstein]);
+    let metrics = select(vec![GroundMetric::TotalVariation, GroundMetric::LabelDistance]);
+    let none = select(vec![NoneSelected::Skip, NoneSelected::Error]);
+    (rules, metrics, none, 1e-3..=100.0f64, 1e-12..=1.0f64, 0..3).prop_map(
+        |(rule, metric, none_selected, floor, ser, which)| {
+            let wasserstein = rule == Rule::Wasserstein;
+            Aggregate {
+                rule,
+                metric: wasserstein.then_some(metric),
+                floor: wasserstein.then_some(floor),
+                histograms: wasserstein.then_some(Histograms::Public),
+                histogram_share: None,
+                ser_threshold: (which == 1).then_some(ser),
+                sinr_threshold_db: (which == 2).then_some(floor),
+                none_selected,
+            }
+        },
+    )
+}
+
 fn experiments() -> impl Strategy<Value = Experiment> {
     let data = select(vec!["mnist", "fashion-mnist", "synthetic", "idx:a \"b\"\\c\n"]);
     let words = (
@@ -135,7 +224,8 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         select(vec![ObserveDevices::List, ObserveDevices::Summary]),
     );
     let numbers = (1e-6..=1.0f64, 1e-9..1e9f64, 0.0..1.0f64, 1e-9..1e9f64);
-    (run(), data, partition(), model_and_clip(), words, numbers, privacy()).prop_map(
+    let air = (radio(), transmit(), aggregate());
+    (run(), data, partition(), model_and_clip(), words, numbers, privacy(), air).prop_map(
         |(
             run,
             data,
@@ -144,6 +234,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
             (profile, mut update, devices),
             numbers,
             (privacy, needed_clip, needed_update),
+            (radio, transmit, aggregate),
         )| {
             clip = needed_clip.unwrap_or(clip);
             update = needed_update.unwrap_or(update);
@@ -166,6 +257,9 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     clip_norm: (clip != Clip::None).then_some(numbers.3),
                 },
                 privacy,
+                radio,
+                transmit,
+                aggregate,
                 observe: Observe { devices },
             }
         },

@@ -74,13 +74,30 @@ pub(super) fn allowed(schema: &Value) -> String {
     match schema["type"].as_str() {
         Some("integer") => format!("a whole number{}", limits(schema)),
         Some("number") => format!("a finite number{}", limits(schema)),
-        Some("array") => "a pair [min, max] of such numbers".into(),
-        Some("object") => "a section".into(),
+        Some("boolean") => "true or false".into(),
+        Some("array") => list(schema),
+        Some("object") => match schema["required"].as_array() {
+            None => "a section".into(),
+            Some(_) => {
+                let keys: Vec<_> =
+                    properties(schema).into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+                format!("{{ {} }}", keys.join(", "))
+            }
+        },
         _ => {
             let examples: Vec<_> = schema["examples"].as_array().into_iter().flatten().collect();
             let examples: Vec<_> = examples.iter().map(ToString::to_string).collect();
             format!("a string such as {}", examples.join(", "))
         }
+    }
+}
+
+fn list(schema: &Value) -> String {
+    let items = allowed(&schema["items"]);
+    match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
+        (Some(2), Some(2)) => format!("a pair [min, max], each {items}"),
+        (Some(min), Some(max)) if min == max => format!("a list of {min}, each {items}"),
+        _ => format!("a list, each {items}"),
     }
 }
 

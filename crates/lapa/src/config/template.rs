@@ -2,14 +2,16 @@
 
 use super::defaults;
 use super::experiment::Experiment;
+use super::radio::{Histograms, SymbolKind};
 use super::schema::{allowed, alternatives, json_schema, properties, words};
+use crate::aggregate::{GroundMetric, default_floor};
 use lapa_privacy::allocate::Basis;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Keys whose default follows other keys. The template shows them commented out, so that a change
 /// of those others takes effect.
-const FOLLOWERS: [&str; 27] = [
+const FOLLOWERS: [&str; 38] = [
     "partition.devices",
     "partition.iid",
     "partition.non_iid",
@@ -37,27 +39,47 @@ const FOLLOWERS: [&str; 27] = [
     "privacy.pid_window",
     "privacy.pid_error",
     "privacy.decay",
+    "radio.positions",
+    "radio.regions",
+    "transmit.symbols",
+    "transmit.bits",
+    "transmit.range",
+    "aggregate.metric",
+    "aggregate.floor",
+    "aggregate.histograms",
+    "aggregate.histogram_share",
+    "aggregate.ser_threshold",
+    "aggregate.sinr_threshold_db",
 ];
 
 /// A configuration file with every key, its meaning, its default and what it allows.
 pub fn template() -> String {
     let schema = json_schema();
     let mut values = serde_json::to_value(Experiment::default()).unwrap_or_default();
+    let metric = GroundMetric::default();
     values["partition"]["concentration"] = defaults::CONCENTRATION.into();
     values["partition"]["shards"] = defaults::SHARDS.into();
-    for (key, value) in [
-        ("epsilon", defaults::EPSILON.into()),
-        ("initial_sigma", defaults::INITIAL_SIGMA_EXAMPLE.into()),
-        ("ledger", "PATH".into()),
-        ("pid_proportional", defaults::PID_PROPORTIONAL.into()),
-        ("pid_integral", defaults::PID_INTEGRAL.into()),
-        ("pid_window", defaults::PID_WINDOW.into()),
-        ("pid_error", serde_json::json!(defaults::pid_error(Basis::Certified))),
-        ("decay", defaults::DECAY.into()),
+    for (section, key, value) in [
+        ("privacy", "epsilon", json!(defaults::EPSILON)),
+        ("privacy", "initial_sigma", json!(defaults::INITIAL_SIGMA_EXAMPLE)),
+        ("privacy", "ledger", json!("PATH")),
+        ("privacy", "pid_proportional", json!(defaults::PID_PROPORTIONAL)),
+        ("privacy", "pid_integral", json!(defaults::PID_INTEGRAL)),
+        ("privacy", "pid_window", json!(defaults::PID_WINDOW)),
+        ("privacy", "pid_error", json!(defaults::pid_error(Basis::Certified))),
+        ("privacy", "decay", json!(defaults::DECAY)),
+        ("radio", "positions", json!([[0.0, 0.0, 0.0]])),
+        ("transmit", "symbols", json!(SymbolKind::default())),
+        ("transmit", "bits", json!(defaults::BITS)),
+        ("transmit", "range", json!(defaults::RANGE)),
+        ("aggregate", "metric", json!(metric)),
+        ("aggregate", "floor", json!(default_floor(metric))),
+        ("aggregate", "histograms", json!(Histograms::Noisy)),
+        ("aggregate", "histogram_share", json!(defaults::HISTOGRAM_SHARE)),
+        ("aggregate", "ser_threshold", json!(defaults::SER_THRESHOLD_EXAMPLE)),
+        ("aggregate", "sinr_threshold_db", json!(defaults::SINR_THRESHOLD_EXAMPLE)),
     ] {
-        let key: &str = key;
-        let value: Value = value;
-        values["privacy"][key] = value;
+        values[section][key] = value;
     }
 
     let mut text = String::from(
@@ -102,6 +124,19 @@ fn write_key(text: &mut String, path: &str, key: &str, rule: &Value, value: &Val
         let _ = writeln!(text, "# Allowed: {}.", allowed(rule));
     }
     let mark = if FOLLOWERS.contains(&path) { "# " } else { "" };
-    // Strings, numbers and lists of numbers read the same in JSON and in TOML.
-    let _ = writeln!(text, "{mark}{key} = {}", value.to_string().replace(',', ", "));
+    let _ = writeln!(text, "{mark}{key} = {}", inline(value));
+}
+
+/// A value as TOML, in one line.
+fn inline(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(inline).collect())),
+        Value::Object(keys) => {
+            let keys = keys.iter().map(|(key, value)| format!("{key} = {}", inline(value)));
+            format!("{{ {} }}", joined(keys.collect()))
+        }
+        // Strings and numbers read the same in JSON and in TOML.
+        _ => value.to_string(),
+    }
 }

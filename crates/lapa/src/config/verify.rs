@@ -85,7 +85,17 @@ fn allows(schema: &Value, value: &DeValue) -> bool {
                 && limit("maxItems").is_none_or(|max| length <= max)
                 && items.iter().all(|item| allows(&schema["items"], item.get_ref()))
         }
-        (Some("string"), DeValue::String(_)) => true,
+        (Some("object"), DeValue::Table(table)) => {
+            let known = properties(schema);
+            let required = schema["required"].as_array().into_iter().flatten();
+            let mut required = required.filter_map(Value::as_str);
+            required.all(|key| table.contains_key(key))
+                && table.iter().all(|(key, value)| {
+                    let rule = known.and_then(|known| known.get(key.get_ref().as_ref()));
+                    rule.is_some_and(|rule| allows(rule, value.get_ref()))
+                })
+        }
+        (Some("boolean"), DeValue::Boolean(_)) | (Some("string"), DeValue::String(_)) => true,
         _ => false,
     }
 }

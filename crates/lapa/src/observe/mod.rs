@@ -40,6 +40,14 @@ pub struct RoundRecord {
     /// Wall-clock time of the round.
     #[serde(with = "number")]
     pub seconds: f64,
+    /// Devices that were told not to send, because of their links.
+    pub outages: u32,
+    /// How long the radio channel was busy.
+    #[serde(with = "number")]
+    pub airtime_s: f64,
+    /// What all devices together radiated, at most.
+    #[serde(with = "number")]
+    pub energy_j: f64,
     /// Bytes the devices sent.
     pub uplink_bytes: u64,
     /// Bytes the base station sent.
@@ -118,6 +126,17 @@ pub struct DeviceRecord {
     /// Smoothed angle to the global gradient that the share was decided with (allocator lapa).
     #[serde(with = "number::optional")]
     pub angle: Option<f64>,
+    /// Signal to interference and noise at the base station in dB; ∞ without radio.
+    #[serde(with = "number")]
+    pub sinr_db: f64,
+    /// Symbol error rate at that SINR.
+    #[serde(with = "number")]
+    pub ser: f64,
+    /// Whether the device was told to send; else weight, epsilon and noise are 0.
+    pub selected: bool,
+    /// Standard deviation of the receiver's noise on each coordinate (uplink analog).
+    #[serde(with = "number")]
+    pub sigma_channel: f64,
     /// Euclidean norm of the upload before device-level clipping and noise. Not observable by the
     /// base station; absent with the operating system's entropy.
     #[serde(default, with = "number::optional", skip_serializing_if = "Option::is_none")]
@@ -128,10 +147,11 @@ pub struct DeviceRecord {
     pub clipped: Option<f64>,
 }
 
-/// Quantiles over the devices of a round; null when no device took part.
+/// Quantiles over the devices of a round; null when no device took part. Links are those of all
+/// devices, the rest is of those that sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSummary {
-    /// Devices that took part.
+    /// Devices that sent.
     pub count: u32,
     /// Samples a device holds.
     pub samples: Option<Quantiles>,
@@ -147,6 +167,12 @@ pub struct DeviceSummary {
     pub spent_provable: Option<Quantiles>,
     /// Smoothed angles.
     pub angle: Option<Quantiles>,
+    /// SINR in dB.
+    pub sinr_db: Option<Quantiles>,
+    /// Symbol error rate.
+    pub ser: Option<Quantiles>,
+    /// Noise of the receiver.
+    pub sigma_channel: Option<Quantiles>,
     /// Norm of the upload; not observable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradient_norm: Option<Quantiles>,

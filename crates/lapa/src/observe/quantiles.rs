@@ -14,8 +14,9 @@ impl Quantiles {
             let position = p * last as f64;
             let (below, share) = (position as usize, position.fract());
             let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
-            // Equal neighbours and exact positions apart, so that infinities give no NaN.
-            if share == 0.0 || low == high { low } else { low + share * (high - low) }
+            // Equal neighbours, exact positions and −∞ apart, so that infinities give no NaN.
+            let exact = share == 0.0 || low == high || low == f64::NEG_INFINITY;
+            if exact { low } else { low + share * (high - low) }
         };
         Some(Self { min: at(0.0), q25: at(0.25), median: at(0.5), q75: at(0.75), max: at(1.0) })
     }
@@ -24,11 +25,14 @@ impl Quantiles {
 impl DeviceSummary {
     /// Summarises the devices of a round.
     pub fn of(devices: &[DeviceRecord]) -> Self {
-        let over = |field: fn(&DeviceRecord) -> Option<f64>| {
+        let all = |field: fn(&DeviceRecord) -> Option<f64>| {
             Quantiles::of(devices.iter().filter_map(field))
         };
+        let over = |field: fn(&DeviceRecord) -> Option<f64>| {
+            Quantiles::of(devices.iter().filter(|d| d.selected).filter_map(field))
+        };
         Self {
-            count: devices.len() as u32,
+            count: devices.iter().filter(|d| d.selected).count() as u32,
             samples: over(|d| Some(f64::from(d.samples))),
             weight: over(|d| Some(d.weight)),
             epsilon: over(|d| Some(d.epsilon)),
@@ -36,6 +40,9 @@ impl DeviceSummary {
             spent_claimed: over(|d| Some(d.spent_claimed)),
             spent_provable: over(|d| Some(d.spent_provable)),
             angle: over(|d| d.angle),
+            sinr_db: all(|d| Some(d.sinr_db)),
+            ser: all(|d| Some(d.ser)),
+            sigma_channel: over(|d| Some(d.sigma_channel)),
             gradient_norm: over(|d| d.gradient_norm),
             clipped: over(|d| d.clipped),
         }
@@ -66,6 +73,7 @@ mod tests {
         let inf = f64::INFINITY;
         assert_eq!(of(&[inf, inf]), [inf; 5]);
         assert_eq!(of(&[1.0, 2.0, inf]), [1.0, 1.5, 2.0, inf, inf]);
+        assert_eq!(of(&[-inf, 1.0, 2.0]), [-inf, -inf, 1.0, 1.5, 2.0]);
         assert_eq!(Quantiles::of(std::iter::empty()), None);
     }
 
@@ -80,10 +88,18 @@ mod tests {
             spent_claimed: 30.0 + f64::from(k),
             spent_provable: 40.0 + f64::from(k),
             angle: (k > 1).then_some(f64::from(k)),
+            sinr_db: f64::from(k),
+            ser: 0.01 * f64::from(k),
+            selected: k < 4,
+            sigma_channel: 50.0 + f64::from(k),
             gradient_norm: Some(10.0 + f64::from(k)),
             clipped: Some(f64::from(k % 2)),
         };
-        let summary = DeviceSummary::of(&[device(1), device(2), device(3)]);
+        // Of a device that does not send only the link counts.
+        let summary = DeviceSummary::of(&[device(1), device(2), device(3), device(4)]);
+        assert_eq!(summary.sinr_db.unwrap().max, 4.0);
+        assert_eq!(summary.ser.unwrap().min, 0.01);
+        assert_eq!(summary.sigma_channel.unwrap().max, 53.0);
         assert_eq!(summary.count, 3);
         assert_eq!(summary.samples.unwrap().max, 300.0);
         assert_eq!(summary.weight.unwrap().min, 0.1);

@@ -21,6 +21,10 @@ fn device(device: u32, gradient_norm: f64) -> DeviceRecord {
         spent_claimed: 3.0,
         spent_provable: f64::INFINITY,
         angle: None,
+        sinr_db: f64::INFINITY,
+        ser: 0.0,
+        selected: true,
+        sigma_channel: 0.0,
         gradient_norm: Some(gradient_norm),
         clipped: Some(0.0),
     }
@@ -34,6 +38,9 @@ fn record(round: u32, accuracy: Option<f64>, devices: DeviceRecords) -> RoundRec
         pid_error: accuracy,
         epsilon_round: None,
         seconds: 0.5,
+        outages: 1,
+        airtime_s: 0.25,
+        energy_j: 0.125,
         uplink_bytes: 80,
         downlink_bytes: 160,
         devices,
@@ -75,16 +82,19 @@ fn a_line_is_exactly_this() {
         fs::read_to_string(&path).unwrap(),
         concat!(
             r#"{"round":1,"accuracy":0.1,"loss":0.9,"pid_error":0.1,"epsilon_round":null,"#,
-            r#""seconds":0.5,"uplink_bytes":80,"downlink_bytes":160,"devices":["#,
+            r#""seconds":0.5,"outages":1,"airtime_s":0.25,"energy_j":0.125,"#,
+            r#""uplink_bytes":80,"downlink_bytes":160,"devices":["#,
             r#"{"device":0,"samples":600,"weight":0.1,"epsilon":0.5,"sigma_artificial":2.0,"#,
-            r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"gradient_norm":1.25,"#,
+            r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"sinr_db":"inf","#,
+            r#""ser":0.0,"selected":true,"sigma_channel":0.0,"gradient_norm":1.25,"#,
             r#""clipped":0.0},"#,
             r#"{"device":7,"samples":600,"weight":0.1,"epsilon":0.5,"sigma_artificial":2.0,"#,
-            r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"gradient_norm":"inf","#,
+            r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"sinr_db":"inf","#,
+            r#""ser":0.0,"selected":true,"sigma_channel":0.0,"gradient_norm":"inf","#,
             r#""clipped":0.0}]}"#,
             "\n",
             r#"{"round":2,"accuracy":null,"loss":null,"pid_error":null,"epsilon_round":null,"#,
-            r#""seconds":0.5,"#,
+            r#""seconds":0.5,"outages":1,"airtime_s":0.25,"energy_j":0.125,"#,
             r#""uplink_bytes":80,"downlink_bytes":160,"devices":[]}"#,
             "\n",
         )
@@ -188,7 +198,7 @@ fn lines(records: &[RoundRecord]) -> String {
 
 #[test]
 fn a_table_row_is_a_device_in_a_round() {
-    use PhysicalType::{DOUBLE, INT64};
+    use PhysicalType::{BOOLEAN, DOUBLE, INT64};
     let empty = record(3, None, DeviceRecords::List(vec![]));
     let (columns, rows) = table_of(&lines(&[list(1, None), list(2, Some(0.1)), empty]));
     let expected = [
@@ -198,6 +208,9 @@ fn a_table_row_is_a_device_in_a_round() {
         ("pid_error", DOUBLE),
         ("epsilon_round", DOUBLE),
         ("seconds", DOUBLE),
+        ("outages", INT64),
+        ("airtime_s", DOUBLE),
+        ("energy_j", DOUBLE),
         ("uplink_bytes", INT64),
         ("downlink_bytes", INT64),
         ("device", INT64),
@@ -208,12 +221,18 @@ fn a_table_row_is_a_device_in_a_round() {
         ("spent_claimed", DOUBLE),
         ("spent_provable", DOUBLE),
         ("angle", DOUBLE),
+        ("sinr_db", DOUBLE),
+        ("ser", DOUBLE),
+        ("selected", BOOLEAN),
+        ("sigma_channel", DOUBLE),
         ("gradient_norm", DOUBLE),
         ("clipped", DOUBLE),
     ];
     assert_eq!(columns, expected.map(|(name, kind)| (name.to_string(), kind)));
-    let shared = [Field::Double(0.5), Field::Long(80), Field::Long(160)];
-    let row = |round, evaluation: [Field; 4], of_device: [Field; 10]| {
+    let air = [Field::Long(1), Field::Double(0.25), Field::Double(0.125)];
+    let bytes = [Field::Long(80), Field::Long(160)];
+    let shared = [vec![Field::Double(0.5)], air.into(), bytes.into()].concat();
+    let row = |round, evaluation: [Field; 4], of_device: [Field; 14]| {
         [vec![Field::Long(round)], evaluation.into(), shared.to_vec(), of_device.into()].concat()
     };
     let on = |device, norm| {
@@ -221,12 +240,16 @@ fn a_table_row_is_a_device_in_a_round() {
         let (weight, provable) = (Field::Double(0.1), Field::Double(f64::INFINITY));
         let (norm, clipped) = (Field::Double(norm), Field::Double(0.0));
         let (k, n) = (Field::Long(device), Field::Long(600));
-        [k, n, weight, epsilon, sigma, claimed, provable, Field::Null, norm, clipped]
+        let [sinr, ser, channel] = [f64::INFINITY, 0.0, 0.0].map(Field::Double);
+        let (angle, selected) = (Field::Null, Field::Bool(true));
+        let link = [sinr, ser, selected, channel];
+        let release = [k, n, weight, epsilon, sigma, claimed, provable, angle];
+        [release.to_vec(), link.into(), vec![norm, clipped]].concat().try_into().unwrap()
     };
     let evaluated = || [0.1, 0.9, 0.1].map(Field::Double);
     let evaluated = || [evaluated().to_vec(), vec![Field::Null]].concat().try_into().unwrap();
     let not = || [const { Field::Null }; 4];
-    let nobody = [const { Field::Null }; 10];
+    let nobody = [const { Field::Null }; 14];
     let expected = [
         row(1, not(), on(0, 1.25)),
         row(1, not(), on(7, f64::INFINITY)),
@@ -242,9 +265,9 @@ fn a_summary_row_is_a_round() {
     let nobody = record(2, None, DeviceRecords::Summary(DeviceSummary::of(&[]).into()));
     let (columns, rows) = table_of(&lines(&[summary(1), nobody]));
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names[8..11], ["count", "samples_min", "samples_q25"]);
-    // Eight of the round, the count, eight times five quantiles and the angles, which nobody has.
-    assert_eq!((names.len(), rows.len()), (50, 2));
+    assert_eq!(names[11..14], ["count", "samples_min", "samples_q25"]);
+    // Eleven of the round, the count, eleven times five quantiles and the angles, which nobody has.
+    assert_eq!((names.len(), rows.len()), (68, 2));
     let norm = names.iter().position(|&name| name == "gradient_norm_median").unwrap();
     assert_eq!((&rows[0][norm], &rows[1][norm]), (&Field::Double(1.5), &Field::Null));
 }
@@ -276,7 +299,7 @@ fn many_rows_take_several_row_groups() {
     let one = record(1, None, DeviceRecords::List((0..35_000).map(|k| device(k, 1.0)).collect()));
     let (_, rows) = table_of(&lines(&[one.clone(), one]));
     assert_eq!(rows.len(), 70_000);
-    assert!(rows.iter().enumerate().all(|(i, row)| row[8] == Field::Long((i % 35_000) as i64)));
+    assert!(rows.iter().enumerate().all(|(i, row)| row[11] == Field::Long((i % 35_000) as i64)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kuva::plot::annotations::ReferenceLine;
 use kuva::plot::legend::LegendPosition;
 use kuva::plot::{BandPlot, LinePlot, ScatterPlot};
 use kuva::render::layout::{Layout, TickFormat};
@@ -53,6 +54,7 @@ pub struct Figure {
     x_label: String,
     y_label: String,
     series: Vec<Series>,
+    levels: Vec<(String, f64)>,
     log_x: bool,
     log_y: bool,
     percent: bool,
@@ -70,6 +72,7 @@ impl Figure {
             x_label: x_label.into(),
             y_label: y_label.into(),
             series: Vec::new(),
+            levels: Vec::new(),
             log_x: false,
             log_y: false,
             percent: false,
@@ -79,6 +82,12 @@ impl Figure {
     /// Adds a curve. Two or more curves have a legend.
     pub fn line(mut self, series: Series) -> Self {
         self.series.push(series);
+        self
+    }
+
+    /// Adds a dashed line across the plot at the height `y`, with a label at its end.
+    pub fn level(mut self, label: impl Into<String>, y: f64) -> Self {
+        self.levels.push((label.into(), y));
         self
     }
 
@@ -108,17 +117,22 @@ impl Figure {
             return Err(PlotError::NoPoints { stem: stem.into() });
         }
         let values = points.clone().flat_map(|p| p.band.into_iter().flatten().chain([p.y]));
+        let levels = self.levels.iter().filter(|(_, y)| on(self.log_y, *y));
+        let values = values.chain(levels.clone().map(|(_, y)| *y));
         let plots = self.plots(&curves);
         let layout = Layout::auto_from_plots(&plots);
         let layout = style::apply(layout, &self.title, &self.x_label, &self.y_label);
         let layout = self.with_x_axis(layout, points.map(|p| p.x));
-        let layout = self.with_y_axis(layout, values);
+        let mut layout = self.with_y_axis(layout, values);
+        for (label, y) in levels {
+            let line = ReferenceLine::horizontal(*y).with_label(style::plain(label));
+            layout = layout.with_reference_line(line.with_color("#555555"));
+        }
         save(plots, layout.with_legend_position(self.legend_position(&curves)), stem)
     }
 
     /// The points that can be drawn on these axes, their bands cut to what an axis can show.
     fn drawable(&self, series: &Series) -> Vec<Point> {
-        let on = |log: bool, v: f64| v.is_finite() && (!log || v > 0.0);
         let mut points = series.points.clone();
         points.retain(|p| on(self.log_x, p.x) && on(self.log_y, p.y));
         for Point { y, band, .. } in &mut points {
@@ -208,6 +222,11 @@ impl Figure {
         let rise: f64 = curves.iter().filter_map(ends).map(f64::signum).sum();
         if rise > 0.0 { LegendPosition::InsideBottomRight } else { LegendPosition::InsideTopRight }
     }
+}
+
+/// Whether an axis has a place for a value.
+fn on(log: bool, value: f64) -> bool {
+    value.is_finite() && (!log || value > 0.0)
 }
 
 /// As many digits as the ticks need; very large and small ones in scientific notation.

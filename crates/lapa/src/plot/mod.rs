@@ -6,7 +6,9 @@ mod axis;
 mod bars;
 mod figure;
 mod image;
+mod link;
 mod run;
+mod scatter;
 mod style;
 mod svg;
 #[cfg(test)]
@@ -24,7 +26,9 @@ use crate::atomic::write_atomically;
 
 pub use bars::StackedBars;
 pub use figure::{Figure, Series};
+pub use link::{plot_links, plot_sweep};
 pub use run::{plot_partition, plot_run};
+pub use scatter::{Marker, Scatter};
 
 /// A plot that cannot be drawn or written.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use super::*;
-use crate::observe::{DeviceRecords, RoundRecord};
+use crate::config::{Experiment, Override};
+use crate::observe::{DeviceRecords, Quantiles, RoundRecord};
+use crate::transmit::{Link, Links};
 
 fn record(round: u32, accuracy: Option<f64>, loss: Option<f64>) -> RoundRecord {
     RoundRecord {
@@ -15,6 +17,9 @@ fn record(round: u32, accuracy: Option<f64>, loss: Option<f64>) -> RoundRecord {
         pid_error: None,
         epsilon_round: None,
         seconds: 1.0,
+        outages: 0,
+        airtime_s: 0.0,
+        energy_j: 0.0,
         uplink_bytes: 0,
         downlink_bytes: 0,
         devices: DeviceRecords::List(vec![]),
@@ -153,4 +158,92 @@ fn a_partition_has_a_bar_per_device_and_a_part_per_label() {
 fn a_missing_folder_is_named() {
     let error = banded().save(Path::new("no/such/folder/p")).unwrap_err();
     assert!(error.to_string().contains("no/such/folder/p.svg"), "{error}");
+}
+
+fn experiment(flags: &[&str]) -> Experiment {
+    let flags: Vec<_> = flags.iter().map(|flag| Override::parse(flag).unwrap()).collect();
+    Experiment::from_toml("", "test", &flags).unwrap()
+}
+
+fn links(experiment: &Experiment) -> (Links, Vec<Link>) {
+    let mut links = Links::new(experiment).unwrap();
+    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let list = links.of(1, &devices).unwrap();
+    (links, list)
+}
+
+#[test]
+fn links_are_drawn_at_their_places_in_the_colour_of_their_error_rate() {
+    let dir = tempfile::tempdir().unwrap();
+    let experiment = experiment(&[]);
+    let (places, list) = links(&experiment);
+    let regions = experiment.radio.regions.unwrap();
+    let [svg, png] = plot_links(&places, &list, &regions, &dir.path().join("link")).unwrap();
+    assert_eq!(pixels(&png).0, 1440);
+    let svg = fs::read_to_string(svg).unwrap();
+    // A class has a key of its colour besides its devices.
+    for (color, above, most) in [
+        ("#0072B2", -1.0, 1e-3),
+        ("#009E73", 1e-3, 1e-2),
+        ("#E69F00", 1e-2, 1e-1),
+        ("#D55E00", 1e-1, 1.0),
+    ] {
+        let devices = list.iter().filter(|link| above < link.ser && link.ser <= most).count();
+        let circle = |line: &&str| {
+            line.contains("<circle") && line.to_lowercase().contains(&color.to_lowercase())
+        };
+        assert_eq!(svg.lines().filter(circle).count(), devices + 1, "{color}");
+    }
+    for text in ["≤ 0.001", "above 0.1", "base station", "x (m)", "y (m)", "Symbol error rate"] {
+        assert!(svg.contains(&format!(">{text}</text>")), "{text} is missing");
+    }
+}
+
+#[test]
+fn of_very_many_links_some_are_drawn_and_the_title_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (places, list) = links(&experiment(&["partition.scheme=iid", "partition.devices=5001"]));
+    let [svg, _] = plot_links(&places, &list, &[], &dir.path().join("link")).unwrap();
+    let svg = fs::read_to_string(svg).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 1667 + 4);
+    assert!(svg.contains("(1667 of 5001 devices)"));
+}
+
+#[test]
+fn places_of_any_extent_can_be_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let stem = dir.path().join("p");
+    let places = |points: &[[f64; 2]]| {
+        Scatter::new("", "", "", "").group("a", "#000000", Marker::Dot, points.to_vec()).save(&stem)
+    };
+    places(&[[0.0, 0.0]]).unwrap();
+    places(&[[0.0, -1e9], [1e-9, 1e9]]).unwrap();
+    places(&[[-5e6, 3.0], [f64::NAN, 0.0]]).unwrap();
+    assert!(matches!(places(&[[f64::INFINITY, 0.0]]), Err(PlotError::NoPoints { .. })));
+}
+
+#[test]
+fn a_sweep_has_its_thresholds_and_no_rate_is_too_small() {
+    let dir = tempfile::tempdir().unwrap();
+    let rates = |min, median, max| Quantiles { min, q25: min, median, q75: max, max };
+    let points = [(0.1, rates(0.1, 0.2, 0.7)), (1.0, rates(0.0, 1e-300, 0.01))];
+    let stem = dir.path().join("link-power");
+    let [svg, _] = plot_sweep("Power", true, &points, &[1e-2, 1e-9], &stem).unwrap();
+    let svg = fs::read_to_string(svg).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 2);
+    assert!(svg.contains(">SER 0.01</text>") && !svg.contains("SER 0.000000001"));
+    assert!(svg.contains(">1e-6</text>") && !svg.contains(">1e-7</text>"));
+    plot_sweep("Power", false, &points[1..], &[], &stem).unwrap();
+}
+
+#[test]
+fn a_level_is_on_the_axis_and_labelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let figure = Figure::new("", "", "").line(Series::new("", [(1.0, 1.0), (2.0, 2.0)]));
+    let [svg, _] =
+        figure.level("limit", 9.0).level("none", f64::NAN).save(&dir.path().join("p")).unwrap();
+    let svg = fs::read_to_string(svg).unwrap();
+    assert!(
+        svg.contains(">limit</text>") && svg.contains(">8</text>") && !svg.contains("none</text>")
+    );
 }

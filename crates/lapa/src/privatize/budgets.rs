@@ -1,28 +1,31 @@
 //! Who may release what: allocator, filters and ledger, in that order, before anything is
 //! computed.
 
-use lapa_privacy::allocate::{
-    Allocator, AllocatorState, Arb, Ask, Basis, Lapa, OptimalSplit, Pid, Transcript, Uniform,
-};
+use std::collections::HashMap;
+
+use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, Basis, Transcript};
 use lapa_privacy::ledger::{DataKey, Grant, Ledger, Repeat, Request, Terms, add_up};
-use lapa_privacy::{Adjacency, Event, Filter, FilterKind, Release};
+use lapa_privacy::{Adjacency, Event, Filter, Release};
 use rand::Rng;
 
+use super::account::{Account, ledger_terms, refuse_if_nothing_is_left};
+use super::allocator::allocator;
 use super::readings::Readings;
-use super::terms::{DeviceTerms, PrivatizeError, terms};
-use crate::config::{AllocatorName, Entropy, Experiment};
-
-/// A share below this part of an equal share is refused rather than sent as pure noise.
-const FLOOR: f64 = 0.01;
-
-/// The kind of a device's terms where nothing is enforced.
-const UNLIMITED: &str = "unlimited";
+use super::scale::power_scale;
+use super::terms::{Channel, DeviceTerms, PrivatizeError, terms};
+use crate::config::{Entropy, Experiment, Learn, Update};
+use crate::transmit::Link;
 
 /// A release that is on record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Granted {
     /// The device.
     pub device: u32,
+    /// The link it will be sent over.
+    pub link: Link,
+    /// The public scale of its update, if that is sent as amplitudes; see
+    /// [`power_scale`].
+    pub scale: f64,
     /// The release.
     pub event: Event,
     /// What it costs on the basis of the run: ε_k as claimed, or of this one release as proved.
@@ -36,7 +39,7 @@ impl Granted {
     pub fn sigma(&self) -> f64 {
         match &self.event {
             Event::Release(release) => release.sigma_artificial,
-            Event::NonPrivate { .. } => 0.0,
+            Event::Histogram(_) | Event::NonPrivate { .. } => 0.0,
         }
     }
 }
@@ -59,19 +62,6 @@ pub struct Decision {
     pub epsilon_round: Option<f64>,
 }
 
-/// One device's book.
-struct Account {
-    terms: DeviceTerms,
-    /// What this run may spend in all, in the filter's currency.
-    start: f64,
-    /// What other runs on the same ledger had spent when this one began.
-    others: f64,
-    /// What this run has spent.
-    own: f64,
-    /// The paper's sum of epsilons over this run.
-    claimed: f64,
-}
-
 /// The budgets of all devices.
 pub struct Budgets {
     /// What the ledger knows the data by.
@@ -80,23 +70,40 @@ pub struct Budgets {
     delta: f64,
     /// None: no noise.
     allocator: Option<Box<dyn Allocator>>,
-    accounts: Vec<Account>,
-    ledger: Ledger,
-    run: String,
-    repeat: Repeat,
+    pub(super) accounts: Vec<Account>,
+    pub(super) ledger: Ledger,
+    pub(super) run: String,
+    pub(super) repeat: Repeat,
     rounds: u32,
+    /// Coordinates of an update.
+    coordinates: usize,
+    /// Local steps that an update sums.
+    steps: u32,
+    /// Whether coordinates are sent as amplitudes.
+    analog: bool,
+    /// κ
+    channel_trust: f64,
+    /// How much larger a device may be than its public number of samples says.
+    excess: f64,
+    /// The last round for which the ledger was asked.
+    asked: u32,
     readings: Readings,
     warnings: Vec<String>,
     out_of_range: bool,
 }
 
 impl Budgets {
-    /// The budgets of devices with `public_samples`, recorded in memory only.
-    pub fn new(experiment: &Experiment, public_samples: &[u32]) -> Result<Self, PrivatizeError> {
+    /// The budgets of devices with `public_samples`, whose updates have `coordinates`, recorded in
+    /// memory only.
+    pub fn new(
+        experiment: &Experiment,
+        public_samples: &[u32],
+        coordinates: usize,
+    ) -> Result<Self, PrivatizeError> {
         let devices = terms(experiment, public_samples, &|_| None)?;
         let data = DataKey { data: "memory".into(), partition: "memory".into() };
         let ledger = Ledger::in_memory()?;
-        Self::begin(experiment, public_samples, devices, ledger, &data, "memory")
+        Self::begin(experiment, public_samples, coordinates, devices, ledger, &data, "memory")
     }
 
     /// Records in `ledger` from now on, as `run`, which begins there or goes on. Where the ledger
@@ -118,13 +125,15 @@ impl Budgets {
                 serde_json::from_str(&declared.terms.kind).ok()
             })?,
         };
-        *self = Self::begin(experiment, public_samples, devices, ledger, data, run)?;
+        let coordinates = self.coordinates;
+        *self = Self::begin(experiment, public_samples, coordinates, devices, ledger, data, run)?;
         Ok(())
     }
 
     fn begin(
         experiment: &Experiment,
         public_samples: &[u32],
+        coordinates: usize,
         devices: Vec<DeviceTerms>,
         mut ledger: Ledger,
         data: &DataKey,
@@ -132,14 +141,27 @@ impl Budgets {
     ) -> Result<Self, PrivatizeError> {
         let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
         refuse_if_nothing_is_left(&ledger, data, run, rounds, &devices)?;
-        let listed: Vec<(u32, Terms)> =
-            (0..).zip(devices.iter().map(|terms| ledger_terms(terms, privacy.delta))).collect();
+        let listed: Vec<(u32, Terms)> = (0..)
+            .zip(
+                devices
+                    .iter()
+                    .map(|terms| ledger_terms(terms, privacy.delta, privacy.channel_trust)),
+            )
+            .collect();
         let left = ledger.begin_run(run, data, &listed)?;
         let allocator = allocator(experiment, public_samples, &devices)?;
         let accounts: Vec<Account> = devices
             .into_iter()
             .zip(left)
-            .map(|(terms, start)| Account { terms, start, others: 0.0, own: 0.0, claimed: 0.0 })
+            .map(|(terms, start)| Account {
+                terms,
+                start,
+                others: 0.0,
+                others_without_channel: 0.0,
+                own: 0.0,
+                own_without_channel: 0.0,
+                claimed: 0.0,
+            })
             .collect();
         let mut budgets = Self {
             data: data.data.clone(),
@@ -154,6 +176,12 @@ impl Budgets {
                 Entropy::Os => Repeat::ChargeAgain,
             },
             rounds,
+            coordinates,
+            steps: steps(&experiment.learn),
+            analog: experiment.transmit.is_analog(),
+            channel_trust: privacy.channel_trust,
+            excess: excess(experiment),
+            asked: 0,
             readings: Readings::default(),
             warnings: Vec::new(),
             out_of_range: false,
@@ -165,8 +193,27 @@ impl Budgets {
             // What is infinite, or equal, leaves no difference.
             let others = if total > own { total - own } else { 0.0 };
             budgets.accounts[device as usize].others = others;
+            budgets.accounts[device as usize].others_without_channel = others;
+        }
+        if privacy.channel_trust > 0.0 {
+            budgets.recost_others()?;
         }
         Ok(budgets)
+    }
+
+    /// What other runs on the ledger had spent, without noise of the channel.
+    fn recost_others(&mut self) -> Result<(), PrivatizeError> {
+        self.accounts.iter_mut().for_each(|account| account.others_without_channel = 0.0);
+        for recorded in self.ledger.releases()? {
+            if recorded.data != self.data || recorded.run == self.run {
+                continue;
+            }
+            if let Some(account) = self.accounts.get_mut(recorded.device as usize) {
+                let cost = account.cost_without_channel(&recorded.event, recorded.cost)?;
+                account.others_without_channel = add_up(account.others_without_channel, cost);
+            }
+        }
+        Ok(())
     }
 
     fn warn_of_delta(&mut self, public_samples: &[u32]) {
@@ -180,21 +227,23 @@ impl Budgets {
         }
     }
 
-    /// Allocates, filters and records the releases of a round; those not granted are left out.
-    /// When this returns the record is on the disk.
+    /// Allocates, filters and records the releases of a round, of the devices with these links;
+    /// those not granted are left out. When this returns the record is on the disk.
     pub fn grant(
         &mut self,
         round: u32,
-        devices: &[u32],
+        links: &[Link],
         weights: &[f64],
     ) -> Result<(Vec<Granted>, Decision), PrivatizeError> {
-        if self.repeat == Repeat::ChargeAgain && self.ledger.is_in_memory() {
-            return Err(PrivatizeError::NotRecorded);
+        if links.is_empty() {
+            return Ok((Vec::new(), Decision::default()));
         }
-        let asks: Vec<Ask> = devices
+        self.expect_a_file()?;
+        self.asked = round;
+        let asks: Vec<Ask> = links
             .iter()
             .zip(weights)
-            .map(|(&device, &weight)| {
+            .map(|(&Link { device, .. }, &weight)| {
                 let account = &self.accounts[device as usize];
                 Ask {
                     device,
@@ -222,9 +271,12 @@ impl Budgets {
                 Request { device: ask.device, share }
             })
             .collect();
-        let floors = devices.iter().map(|&k| self.accounts[k as usize].floor(self.rounds));
+        let floors =
+            links.iter().map(|link| self.accounts[link.device as usize].floor(self.rounds));
         let floor = floors.fold(f64::INFINITY, f64::min);
         let (accounts, delta, noisy) = (&self.accounts, self.delta, self.allocator.is_some());
+        let channels: HashMap<u32, Channel> =
+            links.iter().map(|link| (link.device, self.channel(link))).collect();
         let grants = self.ledger.record_round(
             &self.run,
             round,
@@ -233,29 +285,71 @@ impl Budgets {
             &requests,
             &mut |device, share| -> Result<(Event, f64), PrivatizeError> {
                 match noisy {
-                    true => accounts[device as usize].terms.priced(share, delta),
+                    true => {
+                        accounts[device as usize].terms.priced(share, delta, &channels[&device])
+                    }
                     false => Ok((unprotected(), f64::INFINITY)),
                 }
             },
         )?;
         let mut granted = Vec::with_capacity(grants.len());
-        for ((&device, grant), angle) in devices.iter().zip(grants).zip(angles) {
+        for ((&link, grant), angle) in links.iter().zip(grants).zip(angles) {
+            let device = link.device;
             let Grant::Released { event, cost, .. } = grant else { continue };
-            self.charge(device, &event, cost);
+            self.charge(device, &event, cost)?;
             let epsilon = match self.basis {
                 Basis::Paper => event.claimed_epsilon(delta),
                 Basis::Certified => self.readings.of_one(&event, delta)?,
             };
             self.warn_of_range(round, device, epsilon);
-            granted.push(Granted { device, event, epsilon, angle });
+            let scale = self.scale(device, &event)?;
+            granted.push(Granted { device, link, scale, event, epsilon, angle });
         }
         Ok((granted, decision))
     }
 
-    fn charge(&mut self, device: u32, event: &Event, cost: f64) {
+    /// Real releases need a record that lasts.
+    pub(super) fn expect_a_file(&self) -> Result<(), PrivatizeError> {
+        match self.repeat == Repeat::ChargeAgain && self.ledger.is_in_memory() {
+            true => Err(PrivatizeError::NotRecorded),
+            false => Ok(()),
+        }
+    }
+
+    fn channel(&self, link: &Link) -> Channel {
+        Channel {
+            noise: if self.analog { link.receiver_noise() } else { 0.0 },
+            trust: self.channel_trust,
+            steps: self.steps,
+            excess: self.excess,
+            coordinates: self.coordinates,
+        }
+    }
+
+    /// The public scale of a device's update; 1 where it has no use.
+    fn scale(&self, device: u32, event: &Event) -> Result<f64, PrivatizeError> {
+        let release = match event {
+            Event::Release(release) => release,
+            _ => &self.accounts[device as usize].terms.release,
+        };
+        match self.analog {
+            true => Ok(power_scale(release, self.steps, self.excess, self.coordinates)?),
+            false => Ok(1.0),
+        }
+    }
+
+    pub(super) fn charge(
+        &mut self,
+        device: u32,
+        event: &Event,
+        cost: f64,
+    ) -> Result<(), PrivatizeError> {
         let account = &mut self.accounts[device as usize];
         account.own = add_up(account.own, cost);
+        let without_channel = account.cost_without_channel(event, cost)?;
+        account.own_without_channel = add_up(account.own_without_channel, without_channel);
         account.claimed += event.claimed_epsilon(self.delta);
+        Ok(())
     }
 
     /// The printed formula of σ holds for ε_k in (0, 1) only.
@@ -289,6 +383,13 @@ impl Budgets {
         let (claimed, spent) = (account.claimed, add_up(account.others, account.own));
         let provable = self.readings.provable(account.terms.filter.as_ref(), spent, self.delta)?;
         Ok(Spent { claimed, provable })
+    }
+
+    /// What is proved of a device's releases if no noise of the channel is counted.
+    pub fn spent_without_channel(&mut self, device: u32) -> Result<f64, PrivatizeError> {
+        let account = &self.accounts[device as usize];
+        let spent = add_up(account.others_without_channel, account.own_without_channel);
+        self.readings.provable(account.terms.filter.as_ref(), spent, self.delta)
     }
 
     /// The paper's sum of epsilons of a device over this run.
@@ -337,26 +438,37 @@ impl Budgets {
         self.allocator.as_ref().map(|allocator| allocator.state())
     }
 
-    /// Goes on after `round`: the allocator as it was, the spending as the ledger has it. What the
+    /// The last round for which the ledger was asked; a checkpoint must hold it.
+    pub fn asked(&self) -> u32 {
+        self.asked
+    }
+
+    /// Goes on after `round`, when the ledger had been asked for round `asked` last, and label
+    /// histograms were `known` or not: the allocator as it was, the spending as the ledger has it. What the
     /// ledger has of later rounds counts at once with the operating system's entropy, and when it
     /// is repeated in a seeded simulation.
     pub fn restore(
         &mut self,
         round: u32,
+        asked: u32,
+        known: bool,
         state: Option<AllocatorState>,
     ) -> Result<(), PrivatizeError> {
         if let (Some(allocator), Some(state)) = (&mut self.allocator, state) {
             allocator.restore(state)?;
         }
         let recorded = self.ledger.last_round(&self.run)?;
-        if recorded < round {
+        if recorded < asked {
             let run = self.run.clone();
-            return Err(PrivatizeError::LedgerBehind { run, recorded, round });
+            return Err(PrivatizeError::LedgerBehind { run, recorded, asked, round });
         }
+        self.asked = asked;
         for device in 0..self.devices() {
             for recorded in self.ledger.history(&self.run, device)? {
-                if recorded.round <= round || self.repeat == Repeat::ChargeAgain {
-                    self.charge(device, &recorded.event, recorded.cost);
+                // Round 0 is repeated unless the checkpoint has what came of it.
+                let done = recorded.round <= round && (recorded.round > 0 || known);
+                if done || self.repeat == Repeat::ChargeAgain {
+                    self.charge(device, &recorded.event, recorded.cost)?;
                 }
             }
         }
@@ -364,115 +476,24 @@ impl Budgets {
     }
 }
 
-/// Refuses a new run to which the ledger has nothing to give, before it leaves a trace there.
-fn refuse_if_nothing_is_left(
-    ledger: &Ledger,
-    data: &DataKey,
-    run: &str,
-    rounds: u32,
-    devices: &[DeviceTerms],
-) -> Result<(), PrivatizeError> {
-    if ledger.terms()?.iter().any(|declared| declared.run == run) {
-        return Ok(());
-    }
-    let mut budget = 0.0f64;
-    for (device, terms) in (0..).zip(devices) {
-        let Some(filter) = &terms.filter else { return Ok(()) };
-        let spent = ledger.spent(&data.data, device)?.unwrap_or_default();
-        if filter.capacity() - spent >= floor(filter, rounds) {
-            return Ok(());
-        }
-        budget = budget.max(filter.budget().epsilon());
-    }
-    Err(PrivatizeError::NothingLeft { ledger: ledger.path().into(), epsilon: budget })
-}
-
-/// The least share that is worth sending.
-fn floor(filter: &Filter, rounds: u32) -> f64 {
-    match filter.kind() {
-        FilterKind::Plan { .. } => 1.0,
-        FilterKind::Gdp | FilterKind::Renyi { .. } => FLOOR * filter.capacity() / f64::from(rounds),
+/// The largest configured size over the public one where sizes are not public, else 1.
+fn excess(experiment: &Experiment) -> f64 {
+    let spec = &experiment.partition;
+    let hidden = experiment.privacy.adjacency == Adjacency::AddRemove;
+    match (spec.middle_samples(), spec.largest_samples()) {
+        (Some(middle), Some(largest)) if hidden => f64::from(largest) / f64::from(middle),
+        _ => 1.0,
     }
 }
 
-impl Account {
-    fn is_plan(&self) -> bool {
-        self.terms.filter.as_ref().is_some_and(|f| matches!(f.kind(), FilterKind::Plan { .. }))
-    }
-
-    fn floor(&self, rounds: u32) -> f64 {
-        self.terms.filter.as_ref().map_or(0.0, |filter| floor(filter, rounds))
+/// Local gradients that an upload is the sum of.
+fn steps(learn: &Learn) -> u32 {
+    match learn.update {
+        Update::Gradient => 1,
+        Update::Epoch => (1.0 / learn.batch_fraction).round().max(1.0) as u32,
     }
 }
 
 fn unprotected() -> Event {
     Event::NonPrivate { what: "update without noise".into() }
-}
-
-fn ledger_terms(terms: &DeviceTerms, delta: f64) -> Terms {
-    match &terms.filter {
-        None => {
-            Terms { kind: UNLIMITED.into(), epsilon: f64::INFINITY, delta, capacity: f64::INFINITY }
-        }
-        Some(filter) => Terms {
-            kind: kind_with_adjacency(filter, terms.release.adjacency),
-            epsilon: filter.budget().epsilon(),
-            delta,
-            capacity: filter.capacity(),
-        },
-    }
-}
-
-/// What costs are counted in: those of two adjacencies do not add up, even in one currency.
-fn kind_with_adjacency(filter: &Filter, adjacency: Adjacency) -> String {
-    // Unwrap safety: a kind holds only finite numbers and words.
-    let mut kind = serde_json::to_value(filter.kind()).expect("a kind can be written");
-    kind["adjacency"] = adjacency.to_string().into();
-    kind.to_string()
-}
-
-/// The allocator of an experiment; on basis paper with the ε^T that follows from
-/// `privacy.initial_sigma` if that is given: ε_k^[1] = ε^T/(T·K) is the same for all devices,
-/// since σ_k and Δs_k both go by 1/|D_k|.
-fn allocator(
-    experiment: &Experiment,
-    public_samples: &[u32],
-    terms: &[DeviceTerms],
-) -> Result<Option<Box<dyn Allocator>>, PrivatizeError> {
-    let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
-    let devices = public_samples.len() as u32;
-    let total = match (privacy.epsilon, privacy.initial_sigma) {
-        (Some(epsilon), _) => epsilon,
-        (None, Some(sigma)) => {
-            let mean =
-                public_samples.iter().map(|&n| f64::from(n)).sum::<f64>() / f64::from(devices);
-            let first = Release {
-                sigma_artificial: sigma * mean / f64::from(public_samples[0]),
-                ..terms[0].release.clone()
-            };
-            f64::from(rounds) * f64::from(devices) * first.claimed_epsilon(privacy.delta)
-        }
-        (None, None) => return Ok(None),
-    };
-    let pid = Pid {
-        proportional: privacy.pid_proportional.unwrap_or_default(),
-        integral: privacy.pid_integral.unwrap_or_default(),
-        window: privacy.pid_window.unwrap_or(2),
-        error: privacy.pid_error.unwrap_or(lapa_privacy::allocate::PidError::Relative),
-    };
-    let decay = privacy.decay.unwrap_or(1.0);
-    Ok(Some(match (privacy.allocator, privacy.basis) {
-        (AllocatorName::None, _) => return Ok(None),
-        (AllocatorName::Uniform, Basis::Paper) => Box::new(Uniform::paper(total, rounds, devices)?),
-        (AllocatorName::Uniform, Basis::Certified) => Box::new(Uniform::certified(rounds)?),
-        (AllocatorName::Arb, Basis::Paper) => Box::new(Arb::paper(total, rounds, devices)?),
-        (AllocatorName::Arb, Basis::Certified) => Box::new(Arb::certified(rounds)?),
-        (AllocatorName::Lapa, Basis::Paper) => {
-            Box::new(Lapa::paper(total, rounds, devices, pid, decay)?)
-        }
-        (AllocatorName::Lapa, Basis::Certified) => {
-            Box::new(Lapa::certified(rounds, devices, pid, decay)?)
-        }
-        (AllocatorName::OptimalSplit, _) => Box::new(OptimalSplit::paper(total, rounds, devices)?),
-    }))
 }

@@ -4,9 +4,13 @@
 //! releases ([`Budgets::grant`]), the device learns, and only then is noise drawn
 //! ([`PrivateUpdate::new`]). A device without a grant computes and sends nothing.
 
+mod account;
+mod allocator;
 mod budgets;
+mod histograms;
 mod readings;
 mod report;
+mod scale;
 mod terms;
 
 use lapa_privacy::mechanism::{Grid, add_gaussian};
@@ -14,7 +18,9 @@ use lapa_privacy::{Event, NoiseKind};
 use rand::Rng;
 
 pub use budgets::{Budgets, Decision, Granted, Spent};
+pub use histograms::noisy_counts;
 pub use report::{PrivacySummary, round_up};
+pub use scale::power_scale;
 pub use terms::PrivatizeError;
 pub(crate) use terms::public_samples;
 
@@ -26,6 +32,7 @@ use crate::learn::LocalUpdate;
 pub struct PrivateUpdate {
     gradient: Vec<f32>,
     sigma: f64,
+    scale: f64,
 }
 
 impl PrivateUpdate {
@@ -50,11 +57,22 @@ impl PrivateUpdate {
             }
             _ => add_gaussian(&mut gradient, sigma, rng)?,
         }
-        Ok(Self { gradient, sigma })
+        Ok(Self { gradient, sigma, scale: granted.scale })
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<f32>, f64) {
-        (self.gradient, self.sigma)
+    /// Standard deviation of the noise on each coordinate.
+    pub fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
+    /// The public scale c that it is divided by when it is sent as amplitudes: see
+    /// [`power_scale`].
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    pub(crate) fn into_gradient(self) -> Vec<f32> {
+        self.gradient
     }
 }
 

@@ -5,7 +5,7 @@ use lapa_privacy::allocate::Basis;
 use serde::{Deserialize, Serialize};
 
 use super::{Budgets, PrivatizeError};
-use crate::config::{AllocatorName, Entropy, Experiment};
+use crate::config::{AllocatorName, Entropy, Experiment, Histograms};
 use crate::observe::number;
 
 /// The privacy of a run, as summary.json states it.
@@ -24,6 +24,10 @@ pub struct PrivacySummary {
     /// afterwards.
     #[serde(with = "number")]
     pub epsilon_spent: f64,
+    /// The same for this run and what others had spent before it, if no noise of the channel is
+    /// counted.
+    #[serde(with = "number")]
+    pub epsilon_without_channel: f64,
     /// δ
     pub delta: f64,
     /// What is proved and how, in words.
@@ -37,6 +41,10 @@ impl PrivacySummary {
         for device in 0..budgets.devices() {
             claimed += budgets.claimed(device);
         }
+        let mut without_channel = 0.0f64;
+        for device in 0..budgets.devices() {
+            without_channel = without_channel.max(budgets.spent_without_channel(device)?);
+        }
         for (provable, budget) in budgets.ledger_readings()? {
             spent = spent.max(provable);
             declared = declared.max(budget);
@@ -48,6 +56,7 @@ impl PrivacySummary {
             epsilon_claimed: claimed,
             epsilon_provable: if certified { declared } else { spent },
             epsilon_spent: spent,
+            epsilon_without_channel: without_channel,
             delta: privacy.delta,
             privacy: String::new(),
         };
@@ -60,10 +69,35 @@ impl PrivacySummary {
         if privacy.allocator == AllocatorName::None {
             return "No noise was added: nothing is proved, epsilon is infinite.".into();
         }
+        let labels = match experiment.aggregate.histograms {
+            None => "",
+            Some(Histograms::Noisy) => {
+                " Label histograms were sent once, with noise that is part of this."
+            }
+            Some(Histograms::Public) => {
+                " Labels are declared public (aggregate.histograms): their histograms were sent \
+                 as they are. Nothing here protects them, and the proof is about records that \
+                 differ in anything but the label."
+            }
+            Some(Histograms::Exact) => {
+                " Label histograms were sent without noise: for them nothing is proved, and \
+                 epsilon is infinite."
+            }
+        };
         let mut text = match privacy.basis {
             Basis::Certified => self.certified(experiment, budgets),
             Basis::Paper => self.paper(experiment, budgets),
         };
+        text += labels;
+        if privacy.channel_trust > 0.0 {
+            text += &format!(
+                " Counted is {} of the variance of the receiver's noise (privacy.channel_trust), \
+                 which holds as long as no receiver is better than declared; without it the worst \
+                 device has spent epsilon {}.",
+                privacy.channel_trust,
+                round_up(self.epsilon_without_channel)
+            );
+        }
         text += " The unit is one record of one device: someone with several records, or on \
                  several devices, needs group privacy. Tuning on the same data is not covered.";
         if privacy.noise == NoiseKind::Gaussian {
@@ -77,10 +111,14 @@ impl PrivacySummary {
     }
 
     fn certified(&self, experiment: &Experiment, budgets: &Budgets) -> String {
+        let seen = match experiment.privacy.channel_trust {
+            0.0 => "all that was sent",
+            _ => "what a receiver with at least the declared noise received",
+        };
         let theorem = budgets.declared(0).map_or("", |filter| filter.theorem());
         format!(
             "Proved: each device's records are ({}, {:e})-differentially private under {} \
-             adjacency towards whoever sees all that was sent, because {theorem}. Devices hold \
+             adjacency towards whoever sees {seen}, because {theorem}. Devices hold \
              disjoint records, so the system's guarantee is the worst device's.",
             round_up(self.epsilon_provable),
             self.delta,

@@ -9,7 +9,8 @@ use lapa_privacy::{
     Release, calibrate, renyi_order,
 };
 
-use crate::config::{AllocatorName, Clip, Experiment};
+use super::scale::power_scale;
+use crate::config::{AllocatorName, Clip, Experiment, Histograms};
 
 /// Why noise cannot be set or recorded.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,9 @@ pub enum PrivatizeError {
     /// The operating system gives no entropy.
     #[error(transparent)]
     Entropy(#[from] lapa_privacy::mechanism::EntropyError),
+    /// An update cannot be sent as amplitudes.
+    #[error(transparent)]
+    Uplink(#[from] lapa_wireless::uplink::UplinkError),
     /// A shared ledger has a plan with less noise than asked for.
     #[error(
         "privacy.initial_sigma asks for {noise} sensitivities of noise, but the ledger's plan for \
@@ -87,8 +91,8 @@ pub enum PrivatizeError {
     NotRecorded,
     /// A ledger that lacks releases which the checkpoint knows of.
     #[error(
-        "the ledger knows run {run} up to round {recorded}, but its checkpoint is after round \
-         {round}: this is not the ledger that the run has written to, or config.resolved.toml was \
+        "the ledger knows run {run} up to round {recorded}, but its checkpoint, after round \
+         {round}, knows of releases in round {asked}: this is not the ledger that the run has written to, or config.resolved.toml was \
          changed since"
     )]
     LedgerBehind {
@@ -96,6 +100,8 @@ pub enum PrivatizeError {
         run: String,
         /// The last round in the ledger.
         recorded: u32,
+        /// The last round with releases that the checkpoint knows of.
+        asked: u32,
         /// The round of the checkpoint.
         round: u32,
     },
@@ -182,14 +188,21 @@ pub(super) fn terms(
     Ok(devices)
 }
 
+/// Whether releases are not all equal: a label histogram is among them, or noise of the channel
+/// makes some cheaper.
+fn has_other_costs(experiment: &Experiment) -> bool {
+    experiment.aggregate.histograms == Some(Histograms::Noisy)
+        || experiment.privacy.channel_trust > 0.0
+}
+
 fn certified(experiment: &Experiment) -> bool {
     let privacy = &experiment.privacy;
     privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None
 }
 
 /// The filter of a device: GDP for unamplified Gaussians; where sampling is counted, a plan costed
-/// by PLD if the schedule is fixed in advance and no other run shares the budget, else Rényi at
-/// one order. (Replace-one with sampling has no Rényi bound: always a plan.) `noise` is the noise
+/// by PLD if the schedule is fixed in advance, releases are all equal and no other run shares the
+/// budget, else Rényi at one order. (Replace-one with sampling has no Rényi bound: always a plan.) `noise` is the noise
 /// multiplier of `privacy.initial_sigma`, from which ε follows.
 fn filter(
     experiment: &Experiment,
@@ -215,7 +228,8 @@ fn filter(
             Filter::gdp(budget(epsilon)?)?
         }
         (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorName::Uniform)
-            if privacy.ledger.is_none() || adjacency == Adjacency::ReplaceOne =>
+            if (privacy.ledger.is_none() && !has_other_costs(experiment))
+                || adjacency == Adjacency::ReplaceOne =>
         {
             if let Some(kind @ FilterKind::Plan { epsilon, mechanism, .. }) = declared {
                 let planned = mechanism.noise_multiplier();
@@ -275,22 +289,52 @@ fn unit(release: &Release) -> Result<(f64, Mechanism), EventError> {
     Ok((sensitivity, unit.mechanism()?))
 }
 
+/// What is between a device and the base station in a round.
+pub(super) struct Channel {
+    /// ν: variance of the receiver's noise on a coordinate of unit power; 0 where coordinates are
+    /// not sent as amplitudes.
+    pub noise: f64,
+    /// κ
+    pub trust: f64,
+    /// Local steps that an upload sums.
+    pub steps: u32,
+    /// How much larger a device may be than its public number of samples says.
+    pub excess: f64,
+    /// Coordinates of an update, q.
+    pub coordinates: usize,
+}
+
+impl Channel {
+    /// c√ν, declared as the channel's noise.
+    fn add_to(&self, release: &mut Release) -> Result<(), PrivatizeError> {
+        if self.noise > 0.0 {
+            let scale = power_scale(release, self.steps, self.excess, self.coordinates)?;
+            release.sigma_channel = scale * self.noise.sqrt();
+            release.kappa = self.trust;
+        }
+        Ok(())
+    }
+}
+
 impl DeviceTerms {
     /// The release with the noise that a share pays for, and its cost in the same currency.
     ///
     /// On basis paper the share is ε_k and σ = Δs·√(2 ln(1.25/δ))/ε_k, below the paper's eq. (19);
     /// the cost is the provable μ², which nothing limits.
-    pub fn priced(&self, share: f64, delta: f64) -> Result<(Event, f64), PrivatizeError> {
+    ///
+    /// The channel adds its noise to that: on the certified basis its trusted part lowers the
+    /// cost, not the artificial noise.
+    pub fn priced(
+        &self,
+        share: f64,
+        delta: f64,
+        channel: &Channel,
+    ) -> Result<(Event, f64), PrivatizeError> {
         let mut release = self.release.clone();
         let Some(filter) = &self.filter else {
             release.sigma_artificial = release.claimed_sigma(share, delta);
-            let cost = match release.mechanism()? {
-                // Rounded up by more than the division and the square round.
-                Mechanism::Gaussian { noise_multiplier: z } => (1.0 + 1e-15) / (z * z),
-                mechanism => {
-                    return Err(AccountError::Unsupported { accountant: "gdp", mechanism }.into());
-                }
-            };
+            channel.add_to(&mut release)?;
+            let cost = self.cost(&release)?;
             return Ok((Event::Release(release), cost));
         };
         let (sensitivity, unit) = unit(&release)?;
@@ -298,7 +342,21 @@ impl DeviceTerms {
         // A hair more noise, so that σ/Δ rounds to no less than the multiplier paid for.
         let sigmas = noise / unit.noise_multiplier() * (1.0 + 1e-12);
         release.sigma_artificial = sensitivity * sigmas;
-        let cost = filter.cost(&release.mechanism()?)?;
+        channel.add_to(&mut release)?;
+        let cost = self.cost(&release)?;
         Ok((Event::Release(release), cost))
+    }
+
+    /// What a release costs: in the filter's currency, or the provable μ² where nothing is
+    /// enforced.
+    pub fn cost(&self, release: &Release) -> Result<f64, PrivatizeError> {
+        let mechanism = release.mechanism()?;
+        match (&self.filter, mechanism) {
+            (Some(filter), _) => Ok(filter.cost(&mechanism)?),
+            // Rounded up by more than the division and the square round.
+            (None, Mechanism::Gaussian { noise_multiplier: z }) => Ok((1.0 + 1e-15) / (z * z)),
+            (None, Mechanism::NonPrivate) => Ok(f64::INFINITY),
+            (None, _) => Err(AccountError::Unsupported { accountant: "gdp", mechanism }.into()),
+        }
     }
 }

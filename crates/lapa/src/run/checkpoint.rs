@@ -10,7 +10,7 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use super::RunError;
-use crate::aggregate::GlobalModel;
+use crate::aggregate::{GlobalModel, WeightingState};
 use crate::atomic::write_atomically;
 use crate::model::Network;
 
@@ -32,6 +32,10 @@ pub(super) struct State {
     pub seconds: f64,
     /// What the allocator remembers beside gradients; none without noise.
     pub allocator: Option<Scalars>,
+    /// The last round for which the ledger was asked.
+    pub asked: u32,
+    /// What the aggregation weights remember.
+    pub weighting: WeightingState,
     /// Gradients that the allocator remembers, in tensors of their own.
     pub remembered: usize,
 }

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::RunError;
 use crate::atomic::write_atomically;
-use crate::config::{AllocatorName, Entropy, Experiment};
+use crate::config::{AllocatorName, Entropy, Experiment, Histograms};
 use crate::data::{Dataset, FileHash};
 
 /// An open run folder. No other process can open it for writing while this lives.
@@ -106,10 +106,16 @@ impl Manifest {
             threads: federation.threads(),
             parameters: q,
             upload: format!(
-                "{q} gradient values per device and round, {}; nothing else",
+                "{q} gradient values per device and round, {}; {}",
                 match privacy.allocator {
                     AllocatorName::None => "not noised",
                     _ => "each with noise",
+                },
+                match federation.experiment().aggregate.histograms {
+                    None => "nothing else",
+                    Some(Histograms::Noisy) => "once a histogram of its labels, with noise",
+                    Some(Histograms::Public) => "once a histogram of its labels, declared public",
+                    Some(Histograms::Exact) => "once a histogram of its labels, not noised",
                 }
             ),
             started_unix: std::time::SystemTime::now()

@@ -75,6 +75,12 @@ pub struct Summary {
     pub seconds: f64,
     /// Devices.
     pub devices: u32,
+    /// How often a device was told not to send, because of its link.
+    pub outages: u64,
+    /// How long the radio channel was busy in all.
+    pub airtime_s: f64,
+    /// What the devices radiated in all, at most.
+    pub energy_j: f64,
     /// Bytes the devices sent in all.
     pub uplink_bytes: u64,
     /// Bytes the base station sent in all.
@@ -193,7 +199,11 @@ impl Run {
             return Err(RunError::NoLedger { path: folder.path().into(), ledger });
         }
         record_in(&mut federation, &ledger, &before.run)?;
-        federation.restore(state.round, model, allocator)?;
+        if !federation.restore_weighting(state.weighting) {
+            let what = "its weights are those of another number of devices".into();
+            return Err(RunError::Checkpoint { path: folder.path().join(checkpoint::FILE), what });
+        }
+        federation.restore(state.round, state.asked, model, allocator)?;
         Ok(Self { folder, federation, metrics, seconds: state.seconds })
     }
 
@@ -283,6 +293,9 @@ impl Run {
             rounds: self.federation.round(),
             seconds: self.seconds,
             devices: self.federation.partition().devices.len() as u32,
+            outages: records.iter().map(|record| u64::from(record.outages)).sum(),
+            airtime_s: records.iter().map(|record| record.airtime_s).sum(),
+            energy_j: records.iter().map(|record| record.energy_j).sum(),
             uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
             downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
             privacy: self.federation.privacy()?,
@@ -307,6 +320,8 @@ fn save_checkpoint(
         metrics_bytes,
         seconds,
         allocator: scalars,
+        asked: federation.budgets().asked(),
+        weighting: federation.weighting().state().clone(),
         remembered: vectors.len(),
     };
     checkpoint::save(folder, &state, federation.model(), &vectors)

@@ -1,6 +1,10 @@
 //! Stage 5: what the base station has of what a device sent.
-//!
-//! The link is error-free: every value arrives as it was sent.
+
+mod links;
+mod uplink;
+
+pub use links::{Link, LinkError, Links};
+pub use uplink::{Airtime, Uplink};
 
 use crate::privatize::PrivateUpdate;
 
@@ -18,7 +22,8 @@ impl Received {
         &self.gradient
     }
 
-    /// Declared standard deviation of the noise on each coordinate; 0 where there is none.
+    /// Declared standard deviation of the noise on each coordinate, artificial and of the link; 0
+    /// where there is none.
     pub fn sigma(&self) -> f64 {
         self.sigma
     }
@@ -44,6 +49,6 @@ impl Received {
 /// let received = lapa::transmit::error_free(raw);
 /// ```
 pub fn error_free(update: PrivateUpdate) -> Received {
-    let (gradient, sigma) = update.into_parts();
-    Received { gradient, sigma }
+    let sigma = update.sigma();
+    Received { gradient: update.into_gradient(), sigma }
 }

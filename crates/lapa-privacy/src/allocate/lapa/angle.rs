@@ -1,5 +1,7 @@
 //! How far a device's gradient points away from the others': eqs. (13) to (15).
 
+use std::f64::consts::PI;
+
 use serde::{Deserialize, Serialize};
 
 use super::pid::Noisy;
@@ -67,7 +69,8 @@ pub fn smooth(before: Option<Smoothed>, angle: f64) -> Smoothed {
     let Some(before) = before else { return Smoothed { angle, rounds: 1 } };
     let rounds = before.rounds.saturating_add(1);
     let t = f64::from(rounds);
-    Smoothed { angle: (t - 1.0) / t * before.angle + angle / t, rounds }
+    // The mean of angles up to π may round above it.
+    Smoothed { angle: ((t - 1.0) / t * before.angle + angle / t).min(PI), rounds }
 }
 
 /// f(ϑ̃) = β(1 − exp(−exp(−β(ϑ̃ − 1)))), eq. (15), with the decay factor β: the dynamic
@@ -77,4 +80,19 @@ pub fn smooth(before: Option<Smoothed>, angle: f64) -> Smoothed {
 /// opposite of its formula; this is the formula.
 pub fn contribution(angle: f64, decay: f64) -> f64 {
     -decay * (-(-decay * (angle - 1.0)).exp()).exp_m1()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state that is refused when it is read back would end a run that is resumed.
+    #[test]
+    fn means_of_angles_stay_angles() {
+        let mut smoothed = None;
+        for _ in 0..500 {
+            smoothed = Some(smooth(smoothed, PI));
+            assert!(smoothed.is_some_and(|s| s.angle <= PI && s.angle > PI - 1e-12));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! `lapa bench`: how fast the engine is on this machine.
 
+mod links;
+
 use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -22,7 +24,8 @@ use crate::progress::Mode;
 /// Measure the engine's speed on this machine.
 ///
 /// Gradients: the paper's CNN, batches of 400, one core. Rounds: 15 devices of 3000–5000 samples,
-/// batch 10 %, without evaluation and checkpoints. Figures of speed are medians over repetitions
+/// batch 10 %, without evaluation and checkpoints. Links: what sending the updates of these devices
+/// takes of such a round, and the links of 100,000 devices. Figures of speed are medians over repetitions
 /// that take turns. Compare figures only within one run: machines and their load differ.
 #[derive(Args)]
 pub struct Arguments {
@@ -47,6 +50,8 @@ enum Part {
     Gradient,
     /// Whole rounds.
     Round,
+    /// Updates over radio links, and the links themselves.
+    Links,
     /// Start-up, loading, memory.
     Process,
 }
@@ -81,6 +86,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
     if wanted(Part::Round) {
         mode.notice("measuring rounds …");
         rounds(&data, arguments.threads, budget, &mut figures)?;
+    }
+    if wanted(Part::Links) {
+        mode.notice("measuring links …");
+        links::measure(&data, budget, &mut figures)?;
     }
     if wanted(Part::Process) {
         mode.notice("measuring start-up and memory …");
@@ -175,6 +184,25 @@ fn gradients(
     Ok(())
 }
 
+/// A run of default rounds, without evaluation.
+fn federation(data: &Dataset, threads: u32) -> Result<Federation, Failure> {
+    // As many samples per device as the data allow, so that synthetic digits work too.
+    let most = (data.train.len() / 12).min(5000);
+    let sizes = format!("[{},{most}]", most * 3 / 5);
+    let flags = [
+        "profile=paper".into(),
+        "run.rounds=1000000".into(),
+        "run.evaluate_every=1000000".into(),
+        format!("run.threads={threads}"),
+        format!("partition.iid_samples={sizes}"),
+        format!("partition.non_iid_samples={sizes}"),
+    ];
+    let flags = flags.iter().map(|flag: &String| Override::parse(flag));
+    let flags = flags.collect::<Result<Vec<_>, _>>()?;
+    let experiment = Experiment::from_toml("", "bench", &flags)?;
+    Federation::new(experiment, data.clone()).map_err(Failure::failed)
+}
+
 /// Rounds on one thread and on `threads`, beside the bare gradients of the same batches.
 fn rounds(
     data: &Dataset,
@@ -182,24 +210,7 @@ fn rounds(
     budget: Duration,
     figures: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
-    // As many samples per device as the data allow, so that synthetic digits work too.
-    let most = (data.train.len() / 12).min(5000);
-    let sizes = format!("[{},{most}]", most * 3 / 5);
-    let federation = |threads: u32| -> Result<Federation, Failure> {
-        let flags = [
-            "profile=paper".into(),
-            "run.rounds=1000000".into(),
-            "run.evaluate_every=1000000".into(),
-            format!("run.threads={threads}"),
-            format!("partition.iid_samples={sizes}"),
-            format!("partition.non_iid_samples={sizes}"),
-        ];
-        let flags = flags.iter().map(|flag: &String| Override::parse(flag));
-        let flags = flags.collect::<Result<Vec<_>, _>>()?;
-        let experiment = Experiment::from_toml("", "bench", &flags)?;
-        Federation::new(experiment, data.clone()).map_err(Failure::failed)
-    };
-    let (mut one, mut many) = (federation(1)?, federation(threads)?);
+    let (mut one, mut many) = (federation(data, 1)?, federation(data, threads)?);
     let batches: Vec<Vec<u32>> = one
         .partition()
         .devices

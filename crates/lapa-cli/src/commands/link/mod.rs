@@ -1,0 +1,138 @@
+//! `lapa link`: what lies between each device and the base station.
+
+mod sweep;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use lapa::aggregate::Threshold;
+use lapa::config::{Aggregate, Experiment};
+use lapa::transmit::{Link, LinkError, Links};
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::Format;
+
+/// Show the radio link of each device: distance, path loss, SINR, symbol error rate.
+///
+/// Positions and channels follow from the configuration and its seed alone; no data set is read.
+/// Prints a table and draws the devices from above, link.svg and link.png. Links are those of a
+/// round in which all devices send; [radio] and [transmit] set them, [aggregate] says who may send.
+///
+///   region        rectangle of radio.regions that the device is in, from 1
+///   path loss     what distance, wavelength and antenna gains take, without fading
+///   ‖h‖²          gain of all antennas together, with fading
+///   SNR           received power over the noise of one antenna, after the matched filter
+///   SINR          what the receiver leaves of it beside the devices decoded later
+///   SER           symbol error rate of transmit.modulation at that SINR
+///   ≤0.1 …        whether the device may send if aggregate.ser_threshold is that
+///   energy        what sending one update takes, for images of 28 × 28 and 10 classes
+///
+/// --sweep varies one quantity for all devices and draws the symbol error rate over it, with
+/// positions and fading as they are: link-power, link-noise or link-antennas, as SVG and PNG.
+///
+/// Examples:
+///   lapa link
+///   lapa link my.toml -c transmit.perfect_sic=false -c transmit.receiver=mmse --format json
+///   lapa link -c radio.path_loss_exponent=3.5 --sweep power --out plots
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(flatten)]
+    source: super::Source,
+    /// The folder for the plots.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// How the table is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The round whose fading is shown; see radio.redraw_every.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    round: u32,
+    /// Vary this instead of showing each device.
+    #[arg(long, value_name = "QUANTITY", value_enum)]
+    sweep: Option<sweep::Quantity>,
+}
+
+pub fn execute(arguments: Arguments) -> Outcome {
+    let experiment = arguments.source.experiment()?;
+    let folder = &arguments.out;
+    let create = || {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Failure::usage(format!("--out {}: cannot create the folder: {error}", folder.display()))
+        })
+    };
+    match arguments.sweep {
+        Some(quantity) => {
+            let sweep = sweep::Sweep::new(&experiment, arguments.round, quantity)?;
+            create()?;
+            sweep.show(folder, arguments.format)?;
+        }
+        None => {
+            let table = table::Table::new(&experiment, arguments.round)?;
+            create()?;
+            table.show(folder, arguments.format)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The links of all devices in a round.
+fn links(experiment: &Experiment, round: u32) -> Result<(Links, Vec<Link>), LinkError> {
+    let mut links = Links::new(experiment)?;
+    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let list = links.of(round, &devices)?;
+    Ok((links, list))
+}
+
+/// Thresholds that are always shown.
+const SER_THRESHOLDS: [f64; 3] = [1e-1, 1e-2, 1e-3];
+
+/// A threshold and how it is called.
+struct Limit {
+    threshold: Threshold,
+    /// In JSON, where only symbol error rates are keys.
+    key: Option<String>,
+    /// In tables.
+    title: String,
+}
+
+impl Limit {
+    fn new(threshold: Threshold) -> Option<Self> {
+        let (key, title) = match threshold {
+            Threshold::None => return None,
+            Threshold::Ser(most) => (Some(most.to_string()), format!("≤{most}")),
+            Threshold::SinrDb(least) => (None, format!("≥{least}dB")),
+        };
+        Some(Self { threshold, key, title })
+    }
+
+    fn passes(&self, link: &Link) -> bool {
+        link.passes(&self.threshold)
+    }
+}
+
+/// The usual thresholds, and the configured one if it is another.
+fn limits(aggregate: &Aggregate) -> Vec<Limit> {
+    let usual = SER_THRESHOLDS.map(Threshold::Ser);
+    let own = Some(aggregate.threshold()).filter(|own| !usual.contains(own));
+    usual.into_iter().chain(own).filter_map(Limit::new).collect()
+}
+
+/// A value for each threshold, by its key.
+fn by_limit<V: Into<Value>>(limits: &[Limit], value: impl Fn(&Limit) -> V) -> Map<String, Value> {
+    let keyed = limits.iter().filter_map(|limit| Some((limit.key.clone()?, value(limit).into())));
+    keyed.collect()
+}
+
+/// "a.svg and a.png"
+fn paths(plots: &[PathBuf; 2]) -> String {
+    plots.each_ref().map(|path| path.display().to_string()).join(" and ")
+}
+
+/// A rate in a table.
+fn rate(ser: f64) -> String {
+    if ser == 0.0 { "0".into() } else { format!("{ser:.2e}") }
+}

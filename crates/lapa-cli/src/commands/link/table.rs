@@ -1,0 +1,215 @@
+//! A row for each device.
+
+use std::path::{Path, PathBuf};
+
+use lapa::aggregate::Threshold;
+use lapa::config::{Experiment, UplinkName};
+use lapa::model::network;
+use lapa::observe::{Quantiles, number};
+use lapa::transmit::{Airtime, Link, Links, Uplink};
+use lapa_wireless::units::{Db, Dbm, Watt};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Limit, by_limit, limits, paths, rate};
+use crate::failure::Failure;
+use crate::output::{self, Format, table};
+
+/// Devices shown in the text table before the rest is only counted.
+const MOST_ROWS: usize = 60;
+/// Images and labels of MNIST and its like: the size of the model follows from them.
+const SHAPE: (usize, usize, usize) = (28, 28, 10);
+
+#[derive(Serialize)]
+struct Row {
+    device: u32,
+    region: Option<u32>,
+    #[serde(with = "number")]
+    distance_m: f64,
+    #[serde(with = "number")]
+    path_loss_db: f64,
+    #[serde(with = "number")]
+    gain_db: f64,
+    #[serde(with = "number")]
+    power_w: f64,
+    #[serde(with = "number")]
+    snr_db: f64,
+    #[serde(with = "number")]
+    sinr_db: f64,
+    #[serde(with = "number")]
+    ser: f64,
+    selected: Map<String, Value>,
+    /// The same for every threshold, in the order of the columns.
+    #[serde(skip)]
+    passes: Vec<bool>,
+    /// Whether it sends in a run of this configuration.
+    sends: bool,
+    #[serde(with = "number")]
+    energy_j: f64,
+}
+
+/// The links of an experiment, and what they cost.
+pub struct Table<'a> {
+    experiment: &'a Experiment,
+    places: Links,
+    links: Vec<Link>,
+    limits: Vec<Limit>,
+    rows: Vec<Row>,
+    coordinates: usize,
+    bytes: u64,
+    /// How many devices send, and what that costs.
+    round: (usize, Airtime),
+}
+
+impl<'a> Table<'a> {
+    pub fn new(experiment: &'a Experiment, round: u32) -> Result<Self, Failure> {
+        let usage = |error: &dyn std::error::Error| Failure::usage(error.to_string());
+        let (places, links) = super::links(experiment, round)?;
+        let (rows, cols, classes) = SHAPE;
+        let network =
+            network(&experiment.model, rows, cols, classes).map_err(|error| usage(&error))?;
+        let coordinates = network.parameter_count();
+        let mut transmit = experiment.transmit.clone();
+        if transmit.uplink == UplinkName::Ideal {
+            // It costs nothing; what the links would cost says more.
+            transmit.uplink = UplinkName::Analog;
+        }
+        let uplink = Uplink::new(&transmit).map_err(|error| usage(&error))?;
+        let limits = limits(&experiment.aggregate);
+        let threshold = experiment.aggregate.threshold();
+        let ideal = experiment.transmit.uplink == UplinkName::Ideal;
+        let all = ideal && threshold == Threshold::None;
+        let sends = |link: &Link| all || link.passes(&threshold);
+        let row = |link: &Link| -> Result<Row, Failure> {
+            let device = link.device;
+            let cost = uplink.airtime(coordinates, &[*link]).map_err(|error| usage(&error))?;
+            Ok(Row {
+                device,
+                region: places.placement(device).region.map(|region| region + 1),
+                distance_m: places.distance(device).0,
+                path_loss_db: places.path_loss(device).0,
+                gain_db: Db::of(places.gain(device)).0,
+                power_w: link.power.0,
+                snr_db: Db::of(link.snr).0,
+                sinr_db: Db::of(link.sinr).0,
+                ser: link.ser,
+                selected: by_limit(&limits, |limit| limit.passes(link)),
+                passes: limits.iter().map(|limit| limit.passes(link)).collect(),
+                sends: sends(link),
+                energy_j: cost.energy.0,
+            })
+        };
+        let rows = links.iter().map(row).collect::<Result<_, _>>()?;
+        let senders: Vec<Link> = links.iter().filter(|link| sends(link)).copied().collect();
+        let cost = uplink.airtime(coordinates, &senders).map_err(|error| usage(&error))?;
+        let (bytes, round) = (uplink.bytes(coordinates), (senders.len(), cost));
+        Ok(Self { experiment, places, links, limits, rows, coordinates, bytes, round })
+    }
+
+    /// Draws and prints.
+    pub fn show(&self, folder: &Path, format: Format) -> Result<(), Failure> {
+        let regions = self.experiment.radio.regions.as_deref().unwrap_or_default();
+        let plots =
+            lapa::plot::plot_links(&self.places, &self.links, regions, &folder.join("link"))?;
+        match format {
+            Format::Json => output::json(&self.rows),
+            Format::Text => output::text_out(&self.text(&plots)),
+        }
+    }
+
+    fn text(&self, plots: &[PathBuf; 2]) -> String {
+        let titles: Vec<String> = self.limits.iter().map(|limit| limit.title.clone()).collect();
+        let mut header = vec![
+            ">device",
+            ">region",
+            ">distance (m)",
+            ">path loss (dB)",
+            ">‖h‖² (dB)",
+            ">power (W)",
+            ">SNR (dB)",
+            ">SINR (dB)",
+            ">SER",
+        ];
+        header.extend(titles.iter().map(String::as_str));
+        header.push(">energy (J)");
+        let shown: Vec<Vec<String>> = self.rows.iter().take(MOST_ROWS).map(cells).collect();
+        let mut text = table(&header, &shown);
+        if self.rows.len() > MOST_ROWS {
+            text.push_str(&format!("… and {} more devices\n", self.rows.len() - MOST_ROWS));
+        }
+        for line in self.summary() {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text.push_str(&format!("drawn in {}\n", paths(plots)));
+        text
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let devices = self.links.len();
+        let passed = self.limits.iter().map(|limit| {
+            let count = self.links.iter().filter(|link| limit.passes(link)).count();
+            format!("{count} at {}", limit.title)
+        });
+        let mut lines = vec![format!(
+            "devices that pass, of {devices}: {}",
+            passed.collect::<Vec<_>>().join(", ")
+        )];
+        // As ratios: decibels of a silent device would spoil a median.
+        let sinr = Quantiles::of(self.links.iter().map(|link| link.sinr));
+        let ser = Quantiles::of(self.links.iter().map(|link| link.ser));
+        let power = Quantiles::of(self.links.iter().map(|link| link.power.0));
+        let noise = Quantiles::of(self.links.iter().map(|link| link.receiver_noise().sqrt()));
+        if let (Some(sinr), Some(ser), Some(power), Some(noise)) = (sinr, ser, power, noise) {
+            let db = |ratio: f64| format!("{:.1}", Db::of(ratio).0);
+            let dbm = |watt: f64| format!("{:.1}", Dbm::from(Watt(watt)).0);
+            lines.push(format!(
+                "SINR {} dB (median), {} to {}; SER {} (median), {} to {}",
+                db(sinr.median),
+                db(sinr.min),
+                db(sinr.max),
+                rate(ser.median),
+                rate(ser.min),
+                rate(ser.max)
+            ));
+            lines.push(format!(
+                "power {} dBm (median), noise {} dBm per antenna; on an amplitude of 1 the \
+                 receiver's noise has σ = {:.3e} (median)",
+                dbm(power.median),
+                dbm(self.experiment.radio.noise_power_w),
+                noise.median
+            ));
+        }
+        let (senders, Airtime { time, energy }) = self.round;
+        lines.push(format!(
+            "{senders} devices send in a round: {:.4} s on the air, {:.3e} J; each sends {} values \
+             in {} bytes",
+            time.0, energy.0, self.coordinates, self.bytes
+        ));
+        if self.experiment.transmit.uplink == UplinkName::Ideal {
+            lines.push(
+                "transmit.uplink = \"ideal\" does not use these links, except for a threshold; time, \
+                 energy and bytes are those that \"analog\" would take"
+                    .into(),
+            );
+        }
+        lines
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let mut cells = vec![
+        row.device.to_string(),
+        row.region.map_or("-".into(), |region| region.to_string()),
+        format!("{:.2}", row.distance_m),
+        format!("{:.2}", row.path_loss_db),
+        format!("{:.2}", row.gain_db),
+        format!("{:.3e}", row.power_w),
+        format!("{:.2}", row.snr_db),
+        format!("{:.2}", row.sinr_db),
+        rate(row.ser),
+    ];
+    cells.extend(row.passes.iter().map(|&passed| if passed { "✓" } else { "·" }.into()));
+    cells.push(format!("{:.3e}", row.energy_j));
+    cells
+}

@@ -1,0 +1,111 @@
+//! FedAdp (Wu & Wang 2021, arXiv 2012.00661): weights by the angle between a device's gradient and
+//! the mean. It is the paper's benchmark BEDA.
+//!
+//! It reads what the base station received and public numbers only, so it costs no privacy.
+
+use std::f64::consts::{FRAC_PI_2, PI};
+
+use serde::{Deserialize, Serialize};
+
+use super::fedavg;
+use super::softmax::softmax;
+
+/// α of the contribution f.
+const ALPHA: f64 = 5.0;
+
+/// What FedAdp remembers between rounds: every device's smoothed angle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FedAdp {
+    angles: Vec<Smoothed>,
+}
+
+/// θ̃_k: the mean of a device's angles so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Smoothed {
+    angle: f64,
+    rounds: u32,
+}
+
+impl FedAdp {
+    /// Before the first round of `devices` devices.
+    pub fn new(devices: usize) -> Self {
+        Self { angles: vec![Smoothed::default(); devices] }
+    }
+
+    /// Whether this can be the memory of `devices` devices, for one that was read from a file.
+    pub fn fits(&self, devices: usize) -> bool {
+        self.angles.len() == devices
+            && self.angles.iter().all(|smoothed| (0.0..=PI).contains(&smoothed.angle))
+    }
+
+    /// |D_k|·e^{f(θ̃_k)} / Σ_j |D_j|·e^{f(θ̃_j)} over the devices of the round, after taking this
+    /// round's angles to their gradients' mean, weighted by |D_k|, into the smoothed ones.
+    ///
+    /// Sums are over 64-bit products in one order, whatever the threads and the processor.
+    ///
+    /// θ̃_k is the mean over the rounds in which the device took part.
+    pub fn weights(&mut self, devices: &[u32], samples: &[u32], gradients: &[&[f32]]) -> Vec<f64> {
+        let global = mean(samples, gradients);
+        let whole = inner(&global, &global);
+        let contributions: Vec<f64> = devices
+            .iter()
+            .zip(gradients)
+            .map(|(&device, gradient)| {
+                let smoothed = &mut self.angles[device as usize];
+                let own = inner(gradient, gradient);
+                smoothed.add(arccos(inner(&global, gradient), whole, own));
+                contribution(smoothed.angle)
+            })
+            .collect();
+        softmax(samples, &contributions)
+    }
+}
+
+impl Smoothed {
+    /// θ̃ ← ((t − 1)/t)·θ̃ + θ/t, in a form that rounding cannot take past π.
+    fn add(&mut self, angle: f64) {
+        self.rounds = self.rounds.saturating_add(1);
+        self.angle += (angle - self.angle) / f64::from(self.rounds);
+    }
+}
+
+/// Σ_k |D_k|·g_k / Σ_j |D_j|
+fn mean(samples: &[u32], gradients: &[&[f32]]) -> Vec<f64> {
+    let mut mean = vec![0.0; gradients.first().map_or(0, |first| first.len())];
+    for (share, gradient) in fedavg(samples).into_iter().zip(gradients) {
+        for (sum, &value) in mean.iter_mut().zip(*gradient) {
+            *sum += share * f64::from(value);
+        }
+    }
+    mean
+}
+
+/// θ = arccos(inner / (norm·norm)) by an inner product and two squared norms, clamped, since rounding
+/// may take the cosine past ±1.
+///
+/// A right angle if a gradient is 0: it points neither with the others nor against them.
+fn arccos(inner: f64, one: f64, other: f64) -> f64 {
+    let cosine = inner / (one.sqrt() * other.sqrt());
+    if cosine.is_finite() { cosine.clamp(-1.0, 1.0).acos() } else { FRAC_PI_2 }
+}
+
+/// ⟨x, y⟩ in eight interleaved partial sums: a single one would wait for each of its additions.
+fn inner<X: Copy + Into<f64>, Y: Copy + Into<f64>>(x: &[X], y: &[Y]) -> f64 {
+    let mut lanes = [0.0; 8];
+    let ((xs, x_rest), (ys, y_rest)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
+    for (x, y) in xs.iter().zip(ys) {
+        for lane in 0..8 {
+            lanes[lane] += x[lane].into() * y[lane].into();
+        }
+    }
+    for (lane, (&x, &y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
+        *lane += x.into() * y.into();
+    }
+    lanes.iter().sum()
+}
+
+/// f(θ̃) = α(1 − exp(−exp(−α(θ̃ − 1)))): near α for angles well below 1, near 0 for right angles
+/// and more.
+fn contribution(angle: f64) -> f64 {
+    -ALPHA * (-(-ALPHA * (angle - 1.0)).exp()).exp_m1()
+}

@@ -1,0 +1,64 @@
+//! The paper's weights: data volume times how close a device's labels are to everybody's.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::histogram::{global, shares};
+use super::softmax::softmax;
+
+/// How far apart two labels are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroundMetric {
+    /// 1 between any two labels: the order of labels means nothing.
+    #[default]
+    TotalVariation,
+    /// |i − j| between labels i and j.
+    LabelDistance,
+}
+
+/// W₁ between the label distributions `p` and `g`, eq. (20): ½Σ|p_i − g_i| where labels are all 1
+/// apart, Σ|P_i − G_i| over the cumulative distributions where they are |i − j| apart.
+///
+/// Differs from the paper in total variation: ‖x − y‖ of two labels is |i − j| as printed.
+pub fn distance(metric: GroundMetric, p: &[f64], g: &[f64]) -> f64 {
+    debug_assert_eq!(p.len(), g.len());
+    let differences = p.iter().zip(g).map(|(p, g)| p - g);
+    match metric {
+        GroundMetric::TotalVariation => differences.map(f64::abs).sum::<f64>() / 2.0,
+        GroundMetric::LabelDistance => {
+            let mut cumulative = 0.0;
+            differences.fold(0.0, |sum, difference| {
+                cumulative += difference;
+                sum + f64::abs(cumulative)
+            })
+        }
+    }
+}
+
+/// W_k of every device, from the label counts of all: the distance between the device's label
+/// distribution and that of all devices together.
+pub fn distances(metric: GroundMetric, counts: &[Vec<f64>]) -> Vec<f64> {
+    let global = global(counts);
+    counts.iter().map(|counts| distance(metric, &shares(counts), &global)).collect()
+}
+
+/// G_k = |D_k|·e^{1/max(W_k, floor)} / Σ_j |D_j|·e^{1/max(W_j, floor)}, eq. (21), over the devices
+/// of the round.
+///
+/// Differs from the paper: floor. At W_k = 0 the power is infinite, and of devices that all hold nearly
+/// the global distribution the luckiest takes most of the weight. Below the floor, which is
+/// positive, all are equally close.
+pub fn weights(samples: &[u32], distances: &[f64], floor: f64) -> Vec<f64> {
+    debug_assert!(floor > 0.0 && floor.recip().is_finite(), "floor {floor} is not positive");
+    let exponents: Vec<f64> = distances.iter().map(|w| w.max(floor).recip()).collect();
+    softmax(samples, &exponents)
+}
+
+/// The floor on W_k unless one is given: 0.2 in total variation, 0.5 in label distance.
+pub fn default_floor(metric: GroundMetric) -> f64 {
+    match metric {
+        GroundMetric::TotalVariation => 0.2,
+        GroundMetric::LabelDistance => 0.5,
+    }
+}

@@ -1,0 +1,403 @@
+//! `[radio]`, `[transmit]` and `[aggregate]`: defaults and refusals.
+
+use lapa_wireless::fading::Fading;
+use lapa_wireless::noma::Receiver;
+
+use super::*;
+use crate::aggregate::{GroundMetric, Threshold};
+
+pub(super) fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
+    let flags: Result<Vec<_>, _> = flags.iter().map(|flag| Override::parse(flag)).collect();
+    Experiment::from_toml(text, "lapa.toml", &flags?)
+}
+
+pub(super) fn read(text: &str) -> Result<Experiment, ConfigError> {
+    with_flags(text, &[])
+}
+
+/// Checks the whole text of a refusal.
+pub(super) fn refuses(text: &str, expected: &str) {
+    assert_eq!(read(text).unwrap_err().to_string(), expected, "{text}");
+}
+
+pub(super) fn flags_refuse(flags: &[&str], expected: &str) {
+    assert_eq!(with_flags("", flags).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
+    let Experiment { radio, transmit, aggregate, privacy, .. } = read("").unwrap();
+    let expected = Radio {
+        base_station: [-50.0, 0.0, 10.0],
+        positions: None,
+        antennas: 15,
+        carrier_hz: 915e6,
+        path_loss_exponent: 3.76,
+        base_gain_dbi: 5.0,
+        device_gain_dbi: 0.0,
+        noise_power_w: 1e-13,
+        fading: Fading::Rayleigh,
+        redraw_every: 0,
+        regions: Some(vec![
+            RegionSpec { x: [-10.0, 0.0], y: [-5.0, 5.0], devices: 7 },
+            RegionSpec { x: [10.0, 20.0], y: [-5.0, 5.0], devices: 8 },
+        ]),
+    };
+    assert_eq!(radio, expected);
+    let expected = Transmit {
+        uplink: UplinkName::Ideal,
+        power_w: Powers::All(0.075),
+        max_power_w: 0.3,
+        access: Access::Noma,
+        receiver: Receiver::Matched,
+        perfect_sic: true,
+        modulation: ModulationName::Qpsk,
+        symbol_rate_hz: 1e6,
+        symbols: None,
+        bits: None,
+        range: None,
+    };
+    assert_eq!(transmit, expected);
+    let expected = Aggregate {
+        rule: Rule::Fedavg,
+        metric: None,
+        floor: None,
+        histograms: None,
+        histogram_share: None,
+        ser_threshold: None,
+        sinr_threshold_db: None,
+        none_selected: NoneSelected::Skip,
+    };
+    assert_eq!(aggregate, expected);
+    assert_eq!(aggregate.threshold(), Threshold::None);
+    assert_eq!(privacy.channel_trust, 0.0);
+}
+
+#[test]
+fn defaults_follow_uplink_update_metric_and_privacy() {
+    let transmit = |text: &str| read(text).unwrap().transmit;
+    let digital = transmit("transmit.uplink = \"digital\"");
+    assert_eq!((digital.bits, digital.range, digital.symbols), (Some(8), Some(2.0), None));
+    let epoch = transmit("transmit.uplink = \"digital\"\nlearn.update = \"epoch\"");
+    assert_eq!(epoch.range, Some(2.0));
+    let analog = transmit("transmit.uplink = \"analog\"");
+    assert_eq!((analog.bits, analog.range, analog.symbols), (None, None, None));
+    let signal = transmit("transmit.uplink = \"signal\"");
+    assert_eq!((signal.symbols, signal.bits), (Some(SymbolKind::Analog), None));
+    let bits = transmit("transmit = { uplink = \"signal\", symbols = \"digital\" }");
+    assert_eq!((bits.symbols, bits.bits), (Some(SymbolKind::Digital), Some(8)));
+    for (text, analog) in [
+        ("", false),
+        ("transmit.uplink = \"analog\"", true),
+        ("transmit.uplink = \"digital\"", false),
+        ("transmit.uplink = \"signal\"", true),
+        ("transmit = { uplink = \"signal\", symbols = \"digital\" }", false),
+    ] {
+        assert_eq!(transmit(text).is_analog(), analog, "{text}");
+    }
+
+    let aggregate = |text: &str| {
+        let text = format!("aggregate.rule = \"wasserstein\"\n{text}");
+        read(&text).unwrap().aggregate
+    };
+    let bare = aggregate("");
+    assert_eq!((bare.metric, bare.floor), (Some(GroundMetric::TotalVariation), Some(0.2)));
+    let labels = aggregate("aggregate.metric = \"label-distance\"");
+    assert_eq!((labels.metric, labels.floor), (Some(GroundMetric::LabelDistance), Some(0.5)));
+    assert_eq!(aggregate("aggregate.floor = 3").floor, Some(3.0));
+    for (text, histograms, share) in [
+        ("", Histograms::Exact, None),
+        ("profile = \"paper\"", Histograms::Exact, None),
+        ("profile = \"paper\"\nprivacy.epsilon = 8", Histograms::Exact, None),
+        ("privacy.epsilon = 8", Histograms::Noisy, Some(0.02)),
+        ("privacy.allocator = \"lapa\"", Histograms::Noisy, Some(0.02)),
+        ("privacy.epsilon = 8\naggregate.histogram_share = 0.1", Histograms::Noisy, Some(0.1)),
+        ("privacy.epsilon = 8\naggregate.histograms = \"public\"", Histograms::Public, None),
+        ("privacy.initial_sigma = 1\naggregate.histograms = \"public\"", Histograms::Public, None),
+        ("aggregate.histograms = \"public\"", Histograms::Public, None),
+    ] {
+        let found = aggregate(text);
+        assert_eq!((found.histograms, found.histogram_share), (Some(histograms), share), "{text}");
+    }
+    let threshold = |text: &str| read(text).unwrap().aggregate.threshold();
+    assert_eq!(threshold("aggregate.ser_threshold = 0.1"), Threshold::Ser(0.1));
+    assert_eq!(threshold("aggregate.sinr_threshold_db = -4.3"), Threshold::SinrDb(-4.3));
+}
+
+#[test]
+fn places_that_contradict_each_other_are_refused() {
+    let three = "partition = { iid = 1, non_iid = 2 }\n";
+    refuses(
+        &format!(
+            "{three}[radio]\npositions = [[0, 0, 0], [1, 0, 0], [2, 0, 0]]\n\
+             regions = [{{ x = [0, 1], y = [0, 1], devices = 1 }}]\n"
+        ),
+        "lapa.toml:3:13: `radio.positions` and `radio.regions` both say where the devices are\n  \
+         help: remove one of them",
+    );
+    refuses(
+        &format!("{three}radio.positions = [[0, 0, 0], [1, 0, 0]]"),
+        "lapa.toml:2:19: `radio.positions` has 2 entries, but there are 3 devices: expected one \
+         [x, y, z] for each\n  help: give as many positions as devices, or use radio.regions",
+    );
+    refuses(
+        "radio.regions = [{ x = [1, 2], y = [0, 1], devices = 1 }, \
+         { x = [5, -5.5], y = [0, 1], devices = 1 }]",
+        "lapa.toml:1:17: `radio.regions` has a region with x = [5, -5.5]: expected [min, max] with \
+         min at most max\n  help: write x = [-5.5, 5]",
+    );
+    refuses(
+        "[[radio.regions]]\nx = [0, 1]\ny = [3, 2]\ndevices = 1\n",
+        "lapa.toml:1:1: `radio.regions` has a region with y = [3, 2]: expected [min, max] with min \
+         at most max\n  help: write y = [2, 3]",
+    );
+    refuses(
+        "radio.regions = [{ x = [0, 1], y = [0, 1], devices = 0 }]",
+        "lapa.toml:1:17: `radio.regions` has no region with `devices` above 0\n  help: give each \
+         region its share of the devices",
+    );
+    // A region of one point, and one without devices beside another, are places.
+    read("radio.regions = [{ x = [1, 1], y = [2, 2], devices = 1 }]").unwrap();
+    let none = "{ x = [0, 1], y = [0, 1], devices = 0 }";
+    read(&format!("radio.regions = [{none}, {}]", none.replace("= 0 }", "= 2 }"))).unwrap();
+}
+
+#[test]
+fn keys_of_other_uplinks_are_refused() {
+    let text = |key: &str, home: &str, uplink: &str, place: &str| {
+        format!(
+            "lapa.toml:{place}: `transmit.{key}` belongs to {home}, but `transmit.uplink` = \
+             \"{uplink}\"\n  help: remove {key}, or set transmit.uplink"
+        )
+    };
+    refuses("transmit.bits = 8", &text("bits", "digital symbols", "ideal", "1:17"));
+    refuses(
+        "[transmit]\nuplink = \"analog\"\nrange = 3\n",
+        &text("range", "digital symbols", "analog", "3:9"),
+    );
+    refuses(
+        "transmit = { uplink = \"signal\", bits = 4 }",
+        &text("bits", "digital symbols", "signal", "1:40"),
+    );
+    for uplink in ["ideal", "analog", "digital"] {
+        refuses(
+            &format!("transmit.symbols = \"analog\"\ntransmit.uplink = \"{uplink}\""),
+            &text("symbols", "uplink = \"signal\"", uplink, "1:20"),
+        );
+    }
+    for uplink in ["analog", "signal"] {
+        refuses(
+            &format!("learn.clip = \"none\"\ntransmit.uplink = \"{uplink}\""),
+            &format!(
+                "lapa.toml:2:19: `transmit.uplink` = \"{uplink}\" sends amplitudes, whose power is \
+                 bounded only if updates are clipped, but `learn.clip` = \"none\"\n  help: use \
+                 learn.clip = \"device\" or \"sample\", or transmit.uplink = \"digital\""
+            ),
+        );
+    }
+    for clipless in ["\"digital\"", "\"signal\"\ntransmit.symbols = \"digital\"", "\"ideal\""] {
+        read(&format!("learn.clip = \"none\"\ntransmit.uplink = {clipless}")).unwrap();
+    }
+}
+
+#[test]
+fn powers_stay_below_the_largest() {
+    refuses(
+        "transmit.power_w = 0.31",
+        "lapa.toml:1:20: `transmit.power_w` is 0.31, above `transmit.max_power_w` = 0.3: expected \
+         from 0 to 0.3\n  help: lower the power, or raise transmit.max_power_w",
+    );
+    refuses(
+        "transmit.max_power_w = 0.01",
+        "lapa.toml:1:24: `transmit.power_w` is 0.075, above `transmit.max_power_w` = 0.01: expected \
+         from 0 to 0.01\n  help: lower the power, or raise transmit.max_power_w",
+    );
+    let three = "partition = { iid = 1, non_iid = 2 }\n";
+    refuses(
+        &format!("{three}transmit.power_w = [0.1, 0.4, 0.2]"),
+        "lapa.toml:2:20: `transmit.power_w` of a device is 0.4, above `transmit.max_power_w` = \
+         0.3: expected from 0 to 0.3\n  help: lower the power, or raise transmit.max_power_w",
+    );
+    refuses(
+        &format!("{three}transmit.power_w = [0.1, 0.2]"),
+        "lapa.toml:2:20: `transmit.power_w` has 2 numbers, but there are 3 devices: expected one \
+         for each, or a single number\n  help: give as many powers as devices",
+    );
+    let powers = |text: &str| read(&format!("{three}{text}")).unwrap().transmit.power_w;
+    assert_eq!(powers("transmit.power_w = 0"), Powers::All(0.0));
+    assert_eq!(powers("transmit.power_w = 0.3"), Powers::All(0.3));
+    let each = powers("transmit.power_w = [0, 0.3, 0.1]");
+    assert_eq!([0, 1, 2].map(|device| each.of(device)), [0.0, 0.3, 0.1]);
+    assert_eq!(powers("transmit.power_w = 0.075").of(9), 0.075);
+}
+
+#[test]
+fn keys_of_other_rules_and_two_thresholds_are_refused() {
+    for (key, value) in [
+        ("metric", "\"label-distance\""),
+        ("floor", "0.3"),
+        ("histograms", "\"public\""),
+        ("histogram_share", "0.1"),
+    ] {
+        for rule in ["fedavg", "fedadp"] {
+            let column = key.len() + 14;
+            refuses(
+                &format!("aggregate.{key} = {value}\naggregate.rule = \"{rule}\""),
+                &format!(
+                    "lapa.toml:1:{column}: `aggregate.{key}` belongs to `aggregate.rule` = \
+                     \"wasserstein\", but the rule is \"{rule}\"\n  help: remove {key}, or set \
+                     aggregate.rule to \"wasserstein\""
+                ),
+            );
+        }
+    }
+    refuses(
+        "[aggregate]\nser_threshold = 0.1\nsinr_threshold_db = 3\n",
+        "lapa.toml:3:21: `aggregate.ser_threshold` and `aggregate.sinr_threshold_db` both say \
+         which devices send\n  help: remove one of them; `lapa link` shows what each threshold \
+         selects",
+    );
+    for text in [
+        "privacy.epsilon = 1\naggregate.histograms = \"public\"",
+        "aggregate.histograms = \"exact\"",
+        "",
+    ] {
+        let text =
+            format!("aggregate.histogram_share = 0.1\naggregate.rule = \"wasserstein\"\n{text}");
+        refuses(
+            &text,
+            "lapa.toml:1:29: `aggregate.histogram_share` belongs to `aggregate.histograms` = \
+             \"noisy\"\n  help: remove histogram_share",
+        );
+    }
+}
+
+#[test]
+fn histograms_that_no_budget_pays_for_are_refused() {
+    refuses(
+        "privacy.epsilon = 8\n[aggregate]\nrule = \"wasserstein\"\nhistograms = \"exact\"\n",
+        "lapa.toml:4:14: `aggregate.histograms` = \"exact\" does not go with `privacy.basis` = \
+         \"certified\": exact label histograms make epsilon infinite\n  help: use \
+         aggregate.histograms = \"noisy\", or \"public\" if labels are no secret",
+    );
+    for profile in ["", "profile = \"paper\"\n", "profile = \"paper\"\nprivacy.epsilon = 8\n"] {
+        let text = "aggregate = { rule = \"wasserstein\", histograms = \"noisy\" }";
+        let line = profile.lines().count() + 1;
+        refuses(
+            &format!("{profile}{text}"),
+            &format!(
+                "lapa.toml:{line}:50: `aggregate.histograms` = \"noisy\" needs a budget that it is \
+                 charged to: `privacy.basis` = \"certified\" with `privacy.epsilon`\n  help: use \
+                 aggregate.histograms = \"public\" or \"exact\", or set privacy.epsilon"
+            ),
+        );
+    }
+    refuses(
+        "privacy.initial_sigma = 2\naggregate.rule = \"wasserstein\"",
+        "lapa.toml:1:25: `privacy.initial_sigma` sets the budget by the noise of the updates \
+         alone, which leaves nothing for `aggregate.histograms` = \"noisy\"\n  help: use \
+         privacy.epsilon, or aggregate.histograms = \"public\"",
+    );
+    refuses(
+        "aggregate.rule = \"wasserstein\"\n\
+         privacy = { epsilon = 1, adjacency = \"replace-one\" }",
+        "lapa.toml:2:38: `privacy.adjacency` = \"replace-one\" with poisson batches can be costed \
+         only as a plan of equal releases, to which `aggregate.histograms` = \"noisy\" adds \
+         another one\n  help: use adjacency = \"zero-out\", or aggregate.histograms = \"public\"",
+    );
+    // Where the cost of each release adds up, a histogram is one more of them.
+    for good in [
+        "epsilon = 1, sampling = \"full\"",
+        "epsilon = 1, sampling = \"fixed\", adjacency = \"add-remove\"",
+        "epsilon = 1, adjacency = \"add-remove\"",
+        "epsilon = 1, noise = \"discrete-gaussian\", adjacency = \"replace-one\"",
+    ] {
+        let text = format!("aggregate.rule = \"wasserstein\"\nprivacy = {{ {good} }}");
+        assert_eq!(read(&text).unwrap().aggregate.histograms, Some(Histograms::Noisy), "{good}");
+    }
+}
+
+#[test]
+fn channel_noise_counts_only_where_it_can() {
+    let trusted = |more: &str| format!("privacy = {{ channel_trust = 0.5{more} }}\n");
+    refuses(
+        &trusted(", epsilon = 1"),
+        "lapa.toml:1:29: `privacy.channel_trust` = 0.5 does not go with `transmit.uplink` = \
+         \"ideal\": only coordinates sent as amplitudes arrive with the receiver's noise\n  help: \
+         use transmit.uplink = \"analog\", or remove channel_trust",
+    );
+    for uplink in ["uplink = \"digital\"", "uplink = \"signal\", symbols = \"digital\""] {
+        let error = read(&format!("{}transmit = {{ {uplink} }}", trusted(", epsilon = 1")));
+        assert!(error.unwrap_err().message().contains("only coordinates sent as amplitudes"));
+    }
+    let noma = "`transmit.perfect_sic` = true and `transmit.access` = \"noma\": devices decoded \
+                from one signal share one receiver noise, and whoever knows the others' values \
+                takes most of it away\n  help: use transmit.access = \"orthogonal\" (noise of its \
+                own for each device), or transmit.perfect_sic = false";
+    for uplink in ["analog", "signal"] {
+        refuses(
+            &format!("{}transmit.uplink = \"{uplink}\"", trusted(", epsilon = 1")),
+            &format!("lapa.toml:1:29: `privacy.channel_trust` = 0.5 does not go with {noma}"),
+        );
+    }
+    flags_refuse(
+        &["privacy.epsilon=1", "privacy.channel_trust=1", "transmit.uplink=analog"],
+        &format!("-c privacy.channel_trust=1: `privacy.channel_trust` = 1 does not go with {noma}"),
+    );
+    let orthogonal = "transmit = { uplink = \"analog\", access = \"orthogonal\" }";
+    refuses(
+        &format!("{}{orthogonal}", trusted("")),
+        "lapa.toml:1:29: `privacy.channel_trust` = 0.5 counts on top of artificial noise, but \
+         there is none (allocator = \"none\")\n  help: set privacy.epsilon, or remove \
+         channel_trust",
+    );
+    refuses(
+        &format!("{}{orthogonal}", trusted(", epsilon = 1, noise = \"discrete-gaussian\"")),
+        "lapa.toml:1:29: `privacy.channel_trust` = 0.5 does not go with `privacy.noise` = \
+         \"discrete-gaussian\": no theorem at hand adds the two\n  help: use privacy.noise = \
+         \"gaussian\", or remove channel_trust",
+    );
+    for good in [orthogonal, "transmit = { uplink = \"analog\", perfect_sic = false }"] {
+        let privacy = read(&format!("{}{good}", trusted(", epsilon = 1"))).unwrap().privacy;
+        assert_eq!(privacy.channel_trust, 0.5);
+        read(&format!("privacy = {{ channel_trust = 0 }}\n{good}")).unwrap();
+    }
+}
+
+#[test]
+fn keys_without_effect_are_refused() {
+    refuses(
+        "transmit = { access = \"orthogonal\", perfect_sic = false }",
+        "lapa.toml:1:51: `transmit.perfect_sic` = false has no effect with `transmit.access` = \
+         \"orthogonal\", where nothing interferes\n  help: remove perfect_sic, or use access = \
+         \"noma\"",
+    );
+    refuses(
+        "transmit.receiver = \"mmse\"",
+        "lapa.toml:1:21: `transmit.receiver` = \"mmse\" has no effect where no interference is left \
+         (perfect_sic = true, or access = \"orthogonal\"): every receiver is then the matched \
+         one\n  help: set transmit.perfect_sic = false, or remove receiver",
+    );
+    assert!(read("transmit = { receiver = \"mmse\", perfect_sic = false }").is_ok());
+    assert!(read("transmit.receiver = \"matched\"").is_ok());
+}
+
+/// Exact counts tell how many records there are, which add-remove makes a secret.
+#[test]
+fn public_labels_do_not_go_with_secret_sizes() {
+    let text = "privacy = { epsilon = 8, adjacency = \"add-remove\" }\n\
+                aggregate = { rule = \"wasserstein\", histograms = \"public\" }";
+    let error = read(text).unwrap_err().to_string();
+    assert!(error.contains("under which the number of records is a secret"), "{error}");
+    assert!(read(&text.replace("public", "noisy")).is_ok());
+    assert!(read(&text.replace("add-remove", "zero-out")).is_ok());
+}
+
+#[test]
+fn channel_noise_needs_costs_that_can_differ() {
+    let text = "privacy = { epsilon = 8, channel_trust = 1, adjacency = \"replace-one\" }\n\
+                transmit = { uplink = \"analog\", access = \"orthogonal\" }";
+    let error = read(text).unwrap_err().to_string();
+    assert!(error.contains("can be costed only as a plan of equal releases"), "{error}");
+    assert!(read(&text.replace("replace-one", "zero-out")).is_ok());
+}

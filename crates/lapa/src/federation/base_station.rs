@@ -1,0 +1,144 @@
+//! What the base station does with what it received.
+
+use std::convert::Infallible;
+
+use lapa_privacy::allocate::{DeviceTranscript, Transcript};
+
+use super::devices::rng;
+use super::{Federation, FederationError};
+use crate::config::{Histograms, Rule};
+use crate::model::{Batch, Evaluation, Worker};
+use crate::privatize::{Granted, noisy_counts};
+use crate::seed::{Purpose, stream};
+
+/// Test samples evaluated together; fixed, so that sums do not depend on threads.
+const EVALUATION_BLOCK: usize = 250;
+
+impl Federation {
+    /// Once, before round 1, for weights that go by labels: each device's histogram, charged
+    /// before it is drawn.
+    pub(crate) fn collect_histograms(&mut self) -> Result<(), FederationError> {
+        let aggregate = &self.experiment.aggregate;
+        if aggregate.rule != Rule::Wasserstein || self.weighting.knows_labels() {
+            return Ok(());
+        }
+        let granted = match aggregate.histograms {
+            Some(Histograms::Public) | None => None,
+            Some(Histograms::Noisy | Histograms::Exact) => {
+                Some(self.budgets.grant_histograms(aggregate.histogram_share)?)
+            }
+        };
+        let mut counts = Vec::with_capacity(self.partition.devices.len());
+        for (device, data) in (0..).zip(&self.partition.devices) {
+            let exact = || data.label_counts.iter().map(|&count| f64::from(count)).collect();
+            counts.push(match granted.as_ref().map(|granted| &granted[device as usize]) {
+                // Declared public.
+                None => exact(),
+                // Nothing left to pay with: nothing is known of its labels.
+                Some(None) => vec![0.0; data.label_counts.len()],
+                Some(Some(histogram)) => {
+                    let mut rng = rng(&self.experiment, Purpose::Histogram, 0, device)?;
+                    noisy_counts(&data.label_counts, histogram, &mut *rng)?
+                }
+            });
+        }
+        self.weighting.learn_labels(counts);
+        Ok(())
+    }
+
+    /// Shows the allocator what the base station received.
+    pub(crate) fn show_transcript(&mut self, round: u32, granted: &[Granted], weights: &[f64]) {
+        if self.received.is_empty() {
+            return;
+        }
+        let devices: Vec<_> = granted
+            .iter()
+            .zip(weights)
+            .zip(&self.received)
+            .map(|((granted, &weight), received)| DeviceTranscript {
+                device: granted.device,
+                weight,
+                gradient: received.gradient(),
+                sigma: received.sigma(),
+            })
+            .collect();
+        let transcript = Transcript { round, devices: &devices, global: &self.delta.gradient };
+        let mut rng = stream(self.experiment.run.seed, Purpose::Allocate, round.into(), 0);
+        self.budgets.observe(&transcript, &mut rng);
+    }
+
+    /// Aggregation weights of the devices with a grant.
+    pub(crate) fn weights(&mut self, granted: &[Granted]) -> Vec<f64> {
+        let devices: Vec<u32> = granted.iter().map(|granted| granted.device).collect();
+        let samples = self.samples_of(&devices);
+        self.weighting.weights(&devices, &samples, &self.received)
+    }
+
+    /// The server's step; none in a round in which nothing was received.
+    pub(crate) fn step(&mut self) {
+        let learn = &self.experiment.learn;
+        if !self.received.is_empty() {
+            self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+        }
+        self.model.update_average(self.round + 1, learn.averaging);
+    }
+
+    pub(crate) fn evaluate_if_due(&mut self) -> Result<Option<(f64, f64)>, FederationError> {
+        let (run, round) = (&self.experiment.run, self.round);
+        if !round.is_multiple_of(run.evaluate_every) && round != run.rounds {
+            return Ok(None);
+        }
+        let (accuracy, loss) = self.evaluate();
+        if !loss.is_finite() {
+            let learning_rate = self.experiment.learn.learning_rate;
+            return Err(FederationError::LossNotFinite { round, learning_rate });
+        }
+        Ok(Some((accuracy, loss)))
+    }
+
+    /// Accuracy and mean loss of the model on the test set.
+    pub fn evaluate(&mut self) -> (f64, f64) {
+        if !self.model.statistics.is_empty() {
+            self.model.statistics = self.public_statistics();
+        }
+        let (parameters, statistics) = (self.model.evaluated(), &self.model.statistics);
+        let results: Vec<Evaluation> = self
+            .for_each_test_block(|worker, batch| worker.evaluate(parameters, statistics, batch));
+        let (mut correct, mut loss) = (0, 0.0);
+        for result in results {
+            correct += result.correct;
+            loss += result.loss_sum;
+        }
+        let count = self.test_samples.len() as f64;
+        (correct as f64 / count, loss / count)
+    }
+
+    /// Batch-norm statistics of the current parameters over the test images, which the base
+    /// station holds: so nothing but the noisy gradient has to leave a device.
+    fn public_statistics(&self) -> Vec<f32> {
+        let parameters = self.model.evaluated();
+        let blocks = self.for_each_test_block(|worker, batch| {
+            (batch.samples.len(), worker.batch_statistics(parameters, batch).to_vec())
+        });
+        let mut sums = vec![0.0f64; self.model.statistics.len()];
+        for (samples, statistics) in blocks {
+            let share = samples as f64 / self.test_samples.len() as f64;
+            sums.iter_mut().zip(statistics).for_each(|(sum, s)| *sum += share * f64::from(s));
+        }
+        sums.into_iter().map(|sum| sum as f32).collect()
+    }
+
+    /// What `work` makes of each block of test samples, in their order.
+    fn for_each_test_block<T: Send>(
+        &self,
+        work: impl Fn(&mut Worker, Batch<'_>) -> T + Sync,
+    ) -> Vec<T> {
+        let blocks: Vec<&[u32]> = self.test_samples.chunks(EVALUATION_BLOCK).collect();
+        let (data, sizes) = (&self.data.test, vec![1; blocks.len()]);
+        let results: Result<_, Infallible> = self.crew.for_each(&sizes, |learner, block| {
+            Ok(work(learner.worker(), Batch { data, samples: blocks[block] }))
+        });
+        let Ok(results) = results;
+        results
+    }
+}

@@ -1,0 +1,218 @@
+//! What happens on the devices: who takes part, learns, adds noise and sends.
+
+use std::sync::Mutex;
+
+use lapa_privacy::allocate::Basis;
+use lapa_privacy::mechanism::os_stream;
+use rand::Rng;
+use rand::seq::index;
+
+use super::{Federation, FederationError};
+use crate::config::{AllocatorName, Entropy, Experiment, NoneSelected};
+use crate::crew::lock;
+use crate::learn::{Batches, Holding, LocalUpdate};
+use crate::privatize::{self, Decision, Granted, PrivateUpdate, PrivatizeError};
+use crate::seed::{Purpose, stream};
+use crate::transmit::{Link, Received};
+use lapa_wireless::units::Db;
+
+/// Who of a round's devices sends. It follows from public numbers alone.
+pub(crate) struct Selection {
+    /// Devices whose links are good enough.
+    pub chosen: Vec<Link>,
+    /// Devices that are told not to send.
+    pub passed_over: Vec<Link>,
+}
+
+impl Federation {
+    /// The devices of a round, ascending: a random share, at least one.
+    pub(crate) fn participants(&self, round: u32) -> Vec<u32> {
+        let all = self.partition.devices.len();
+        let share = self.experiment.run.participation;
+        let count = ((share * all as f64).round() as usize).clamp(1, all);
+        if count == all {
+            return (0..all as u32).collect();
+        }
+        let mut rng = stream(self.experiment.run.seed, Purpose::Participation, round.into(), 0);
+        let mut devices: Vec<u32> =
+            index::sample(&mut rng, all, count).into_iter().map(|device| device as u32).collect();
+        devices.sort_unstable();
+        devices
+    }
+
+    /// Tells devices whose links fall short not to send: they compute nothing and are not charged.
+    pub(crate) fn select(
+        &mut self,
+        round: u32,
+        devices: &[u32],
+    ) -> Result<Selection, FederationError> {
+        let Some(links) = &mut self.links else {
+            let chosen = devices.iter().map(|&device| Link::ideal(device)).collect();
+            return Ok(Selection { chosen, passed_over: Vec::new() });
+        };
+        let threshold = self.experiment.aggregate.threshold();
+        let (chosen, passed_over): (Vec<Link>, Vec<Link>) =
+            links.of(round, devices)?.into_iter().partition(|link| link.passes(&threshold));
+        if !passed_over.is_empty() {
+            let devices: Vec<u32> = chosen.iter().map(|link| link.device).collect();
+            // With fewer devices on the air there is less interference.
+            let chosen = links.of(round, &devices)?;
+            self.report_none_selected(round, &chosen, &passed_over)?;
+            return Ok(Selection { chosen, passed_over });
+        }
+        Ok(Selection { chosen, passed_over })
+    }
+
+    fn report_none_selected(
+        &mut self,
+        round: u32,
+        chosen: &[Link],
+        passed_over: &[Link],
+    ) -> Result<(), FederationError> {
+        if !chosen.is_empty() {
+            return Ok(());
+        }
+        let threshold = self.experiment.aggregate.threshold();
+        let best = passed_over.iter().map(|link| link.sinr).fold(0.0, f64::max);
+        let error = FederationError::NoneSelected {
+            round,
+            threshold,
+            best_sinr_db: Db::of(best).0,
+            best_ser: passed_over.iter().map(|link| link.ser).fold(1.0, f64::min),
+        };
+        match self.experiment.aggregate.none_selected {
+            NoneSelected::Error => return Err(error),
+            NoneSelected::Skip if !self.has_skipped => {
+                self.has_skipped = true;
+                self.warnings.push(format!("{error}; such rounds leave the model as it is"));
+            }
+            NoneSelected::Skip => {}
+        }
+        Ok(())
+    }
+
+    /// Asks for the releases of a round and has them recorded; devices without one sit it out.
+    pub(crate) fn grant(
+        &mut self,
+        round: u32,
+        links: &[Link],
+    ) -> Result<(Vec<Granted>, Decision), FederationError> {
+        let devices: Vec<u32> = links.iter().map(|link| link.device).collect();
+        let weights = self.weighting.prior(&devices, &self.samples_of(&devices));
+        Ok(self.budgets.grant(round, links, &weights)?)
+    }
+
+    /// Stage 3 for all devices with a grant.
+    pub(crate) fn learn(&mut self, round: u32, granted: &[Granted]) -> Result<(), FederationError> {
+        self.updates.resize_with(granted.len(), LocalUpdate::default);
+        for (update, received) in self.updates.iter_mut().zip(self.received.drain(..)) {
+            update.gradient = received.into_gradient();
+        }
+        let Self { experiment, data, partition, model, public_samples, crew, updates, .. } = self;
+        let slots: Vec<_> = updates.iter_mut().map(Mutex::new).collect();
+        let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
+        let samples = |slot: usize| &partition.devices[granted[slot].device as usize].samples;
+        let sizes: Vec<usize> = (0..granted.len()).map(|slot| samples(slot).len()).collect();
+        crew.for_each(&sizes, |learner, slot| {
+            let device = granted[slot].device;
+            let holding = Holding {
+                data: &data.train,
+                samples: samples(slot),
+                batches: batches(experiment, public_samples[device as usize]),
+                grid,
+            };
+            let mut rng = rng(experiment, Purpose::Batch, round, device)?;
+            let (learn, update) = (&experiment.learn, &mut lock(&slots[slot]));
+            learner.local_update(learn, holding, &model.parameters, &mut *rng, update).map_err(
+                |_| {
+                    let learning_rate = learn.learning_rate;
+                    FederationError::Diverged { round, device, learning_rate }
+                },
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Stage 4 for all devices with a grant.
+    pub(crate) fn privatize(
+        &mut self,
+        round: u32,
+        granted: &[Granted],
+    ) -> Result<Vec<PrivateUpdate>, FederationError> {
+        let experiment = &self.experiment;
+        let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
+        let slots: Vec<_> = self.updates.iter_mut().map(Mutex::new).collect();
+        self.crew.for_each(&vec![1; granted.len()], |_, slot| {
+            let granted = &granted[slot];
+            let mut rng = rng(experiment, Purpose::Noise, round, granted.device)?;
+            Ok(PrivateUpdate::new(&mut lock(&slots[slot]), granted, grid.as_ref(), &mut *rng)?)
+        })
+    }
+
+    /// Stage 5 for all devices with a grant.
+    pub(crate) fn transmit(
+        &mut self,
+        round: u32,
+        granted: &[Granted],
+        sent: Vec<PrivateUpdate>,
+    ) -> Result<Vec<Received>, FederationError> {
+        let (experiment, uplink) = (&self.experiment, &self.uplink);
+        let arrivals = match &self.links {
+            Some(links) if !uplink.is_separable() => {
+                let on_air: Vec<Link> = granted.iter().map(|granted| granted.link).collect();
+                let mut rng = rng(experiment, Purpose::Channel, round, 0)?;
+                uplink.send_signals(sent, links, &on_air, &mut *rng)?
+            }
+            _ => {
+                let slots: Vec<_> =
+                    sent.into_iter().map(|update| Mutex::new(Some(update))).collect();
+                let arrivals = self.crew.for_each(&vec![1; granted.len()], |_, slot| {
+                    let (update, link) = (lock(&slots[slot]).take(), &granted[slot].link);
+                    let mut rng = rng(experiment, Purpose::Channel, round, link.device)?;
+                    let arrival = update.map(|update| uplink.send(update, link, &mut *rng));
+                    arrival.transpose().map_err(FederationError::from)
+                })?;
+                // Every slot is taken once.
+                arrivals.into_iter().flatten().collect()
+            }
+        };
+        let cut = arrivals.iter().map(|arrival| arrival.cut).max().unwrap_or_default();
+        let coordinates = self.network.parameter_count();
+        // Known to devices only, so a matter of simulations.
+        let simulated = experiment.privacy.entropy == Entropy::Seed;
+        if simulated && cut * 100 > coordinates && !self.has_cut {
+            self.has_cut = true;
+            let range = experiment.transmit.range.unwrap_or_default();
+            self.warnings.push(format!(
+                "round {round}: {cut} of {coordinates} coordinates of an update are outside of \
+                 transmit.range = {range} and were cut to it"
+            ));
+        }
+        Ok(arrivals.into_iter().map(|arrival| arrival.received).collect())
+    }
+}
+
+/// The random stream of a device in a round: the seed's, or a new one of the operating system.
+pub(super) fn rng(
+    experiment: &Experiment,
+    purpose: Purpose,
+    round: u32,
+    device: u32,
+) -> Result<Box<dyn Rng>, PrivatizeError> {
+    Ok(match experiment.privacy.entropy {
+        Entropy::Seed => {
+            Box::new(stream(experiment.run.seed, purpose, round.into(), device.into()))
+        }
+        Entropy::Os => Box::new(os_stream()?),
+    })
+}
+
+fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
+    let privacy = &experiment.privacy;
+    Batches {
+        sampling: privacy.sampling,
+        public_samples,
+        zero_if_not_finite: privacy.basis == Basis::Certified
+            && privacy.allocator != AllocatorName::None,
+    }
+}

@@ -1,0 +1,107 @@
+//! What a round reports.
+
+use std::time::Instant;
+
+use lapa_wireless::units::Db;
+
+use super::{Federation, FederationError};
+use crate::config::{Entropy, ObserveDevices, Rule};
+use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, RoundRecord};
+use crate::privatize::{Decision, Granted};
+use crate::transmit::Link;
+
+impl Federation {
+    pub(crate) fn record(
+        &mut self,
+        granted: &[Granted],
+        passed_over: &[Link],
+        decision: Decision,
+        weights: &[f64],
+        evaluation: Option<(f64, f64)>,
+        start: Instant,
+    ) -> Result<RoundRecord, FederationError> {
+        // What no base station could observe is for simulations only.
+        let simulated = self.experiment.privacy.entropy == Entropy::Seed;
+        let mut list = Vec::with_capacity(granted.len());
+        for ((granted, &weight), update) in granted.iter().zip(weights).zip(&self.updates) {
+            let device = granted.device;
+            let spent = self.budgets.spent(device)?;
+            list.push(DeviceRecord {
+                device,
+                samples: self.public_samples[device as usize],
+                weight,
+                epsilon: granted.epsilon,
+                sigma_artificial: granted.sigma(),
+                spent_claimed: spent.claimed,
+                spent_provable: spent.provable,
+                angle: granted.angle,
+                sinr_db: Db::of(granted.link.sinr).0,
+                ser: granted.link.ser,
+                selected: true,
+                sigma_channel: self.sigma_channel(granted),
+                gradient_norm: simulated.then_some(update.norm),
+                clipped: simulated.then_some(update.clipped),
+            });
+        }
+        for link in passed_over {
+            let spent = self.budgets.spent(link.device)?;
+            list.push(DeviceRecord {
+                device: link.device,
+                samples: self.public_samples[link.device as usize],
+                weight: 0.0,
+                epsilon: 0.0,
+                sigma_artificial: 0.0,
+                spent_claimed: spent.claimed,
+                spent_provable: spent.provable,
+                angle: None,
+                sinr_db: Db::of(link.sinr).0,
+                ser: link.ser,
+                selected: false,
+                sigma_channel: 0.0,
+                gradient_norm: None,
+                clipped: None,
+            });
+        }
+        list.sort_by_key(|record| record.device);
+        let on_air: Vec<Link> = granted.iter().map(|granted| granted.link).collect();
+        let coordinates = self.network.parameter_count();
+        let air = self.uplink.airtime(coordinates, &on_air)?;
+        let sent = self.uplink.bytes(coordinates) * granted.len() as u64;
+        let model = (size_of::<f32>() * coordinates * granted.len()) as u64;
+        Ok(RoundRecord {
+            round: self.round,
+            accuracy: evaluation.map(|(accuracy, _)| accuracy),
+            loss: evaluation.map(|(_, loss)| loss),
+            pid_error: decision.pid_error,
+            epsilon_round: decision.epsilon_round,
+            outages: passed_over.len() as u32,
+            airtime_s: air.time.0,
+            energy_j: air.energy.0,
+            uplink_bytes: sent + self.histogram_bytes(),
+            downlink_bytes: model,
+            devices: match self.experiment.observe.devices {
+                ObserveDevices::List => DeviceRecords::List(list),
+                ObserveDevices::Summary => DeviceRecords::Summary(DeviceSummary::of(&list).into()),
+            },
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Standard deviation of the receiver's noise on each coordinate: c√ν for amplitudes.
+    fn sigma_channel(&self, granted: &Granted) -> f64 {
+        match self.experiment.transmit.is_analog() {
+            true => granted.scale * granted.link.receiver_noise().sqrt(),
+            false => 0.0,
+        }
+    }
+
+    /// Label histograms travel once, 4 bytes a count; counted with round 1.
+    fn histogram_bytes(&self) -> u64 {
+        match self.experiment.aggregate.rule {
+            Rule::Wasserstein if self.round == 1 => {
+                (4 * self.data.classes * self.partition.devices.len()) as u64
+            }
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The plots of radio links.
+
+use std::path::{Path, PathBuf};
+
+use super::scatter::{Marker, Scatter};
+use super::{Figure, PlotError, Series, style};
+use crate::config::RegionSpec;
+use crate::observe::Quantiles;
+use crate::transmit::{Link, Links};
+
+/// Devices drawn; of more, every so many is left out.
+const MOST_POINTS: usize = 2000;
+
+/// Symbol error rates by decade: at most this, and its colour.
+const CLASSES: [(f64, &str, &str); 4] = [
+    (1e-3, "≤ 0.001", style::LINES[0]),
+    (1e-2, "≤ 0.01", style::LINES[2]),
+    (1e-1, "≤ 0.1", style::LINES[4]),
+    (f64::INFINITY, "above 0.1", style::LINES[1]),
+];
+
+/// Symbol error rates below this are drawn as this.
+const LEAST_SER: f64 = 1e-6;
+
+/// Draws where devices and base station are, seen from above, with the symbol error rates of
+/// `links`, to `stem.svg` and `stem.png`.
+pub fn plot_links(
+    places: &Links,
+    links: &[Link],
+    regions: &[RegionSpec],
+    stem: &Path,
+) -> Result<[PathBuf; 2], PlotError> {
+    let every = links.len().div_ceil(MOST_POINTS).max(1);
+    let title = match every {
+        1 => "Links seen from above".into(),
+        _ => {
+            let shown = links.len().div_ceil(every);
+            format!("Links seen from above ({shown} of {} devices)", links.len())
+        }
+    };
+    let class = |link: &Link| CLASSES.iter().position(|&(most, ..)| link.ser <= most);
+    let mut groups: [Vec<[f64; 2]>; CLASSES.len()] = Default::default();
+    for link in links.iter().step_by(every) {
+        let position = places.placement(link.device).position;
+        if let Some(class) = class(link) {
+            groups[class].push([position.x.0, position.y.0]);
+        }
+    }
+    let base = places.base_station();
+    let mut plot = Scatter::new(title, "x (m)", "y (m)", "Symbol error rate");
+    for region in regions {
+        plot = plot.outline(region.x, region.y);
+    }
+    for ((_, name, color), points) in CLASSES.into_iter().zip(groups) {
+        plot = plot.group(name, color, Marker::Dot, points);
+    }
+    plot.group("base station", style::LINES[6], Marker::Triangle, [[base.x.0, base.y.0]]).save(stem)
+}
+
+/// Draws symbol error rates over something that was varied, with lines at `thresholds`, to
+/// `stem.svg` and `stem.png`. A point is (x, rates over the devices).
+pub fn plot_sweep(
+    x_label: &str,
+    log_x: bool,
+    points: &[(f64, Quantiles)],
+    thresholds: &[f64],
+    stem: &Path,
+) -> Result<[PathBuf; 2], PlotError> {
+    let shown = |ser: f64| ser.max(LEAST_SER);
+    let curve =
+        points.iter().map(|(x, ser)| (*x, shown(ser.median), [ser.min, ser.max].map(shown)));
+    let y_label = "SER, median and range (1e-6: or less)";
+    let mut figure = Figure::new("Symbol error rate over devices", x_label, y_label).log_y();
+    if log_x {
+        figure = figure.log_x();
+    }
+    for &ser in thresholds.iter().filter(|&&ser| ser >= LEAST_SER) {
+        figure = figure.level(format!("SER {ser}"), ser);
+    }
+    figure.line(Series::with_band("SER", curve)).save(stem)
+}

@@ -1,0 +1,158 @@
+//! Places in a plane, seen from above.
+
+use std::path::{Path, PathBuf};
+
+use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::plot::scatter::MarkerShape;
+use kuva::plot::{LinePlot, ScatterPlot};
+use kuva::render::layout::Layout;
+use kuva::render::plots::Plot;
+
+use super::axis::Axis;
+use super::figure::tick_format;
+use super::{PlotError, save, style};
+
+/// With more points than this in a plot, they are small.
+const LARGE_POINTS: usize = 200;
+
+/// Points that share a name and a look.
+#[derive(Clone, Debug)]
+struct Group {
+    name: String,
+    color: String,
+    marker: Marker,
+    points: Vec<[f64; 2]>,
+}
+
+/// How points look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// One of many.
+    Dot,
+    /// A landmark.
+    Triangle,
+}
+
+/// A plot of places, with the same scale along both axes.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    title: String,
+    x_label: String,
+    y_label: String,
+    legend: String,
+    groups: Vec<Group>,
+    outlines: Vec<[[f64; 2]; 2]>,
+}
+
+impl Scatter {
+    /// A plot without points yet; its groups are named in a legend with a title.
+    pub fn new(
+        title: impl Into<String>,
+        x_label: impl Into<String>,
+        y_label: impl Into<String>,
+        legend: impl Into<String>,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            x_label: x_label.into(),
+            y_label: y_label.into(),
+            legend: legend.into(),
+            groups: Vec::new(),
+            outlines: Vec::new(),
+        }
+    }
+
+    /// Adds a group of [x, y] points; an empty one is in the legend all the same.
+    pub fn group(
+        mut self,
+        name: impl Into<String>,
+        color: impl Into<String>,
+        marker: Marker,
+        points: impl IntoIterator<Item = [f64; 2]>,
+    ) -> Self {
+        let finite = |point: &[f64; 2]| point.iter().all(|v| v.is_finite());
+        let points = points.into_iter().filter(finite).collect();
+        self.groups.push(Group { name: name.into(), color: color.into(), marker, points });
+        self
+    }
+
+    /// Adds the outline of a rectangle: smallest and largest x, smallest and largest y.
+    pub fn outline(mut self, x: [f64; 2], y: [f64; 2]) -> Self {
+        self.outlines.push([x, y]);
+        self
+    }
+
+    /// Writes `stem.svg` and `stem.png`. Points that are not finite are left out.
+    pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+        let points = self.groups.iter().flat_map(|group| &group.points);
+        let count = points.clone().count();
+        if count == 0 {
+            return Err(PlotError::NoPoints { stem: stem.into() });
+        }
+        let ends = |axis: usize| {
+            let outlines = self.outlines.iter().flat_map(move |outline| outline[axis]);
+            points.clone().map(move |point| point[axis]).chain(outlines)
+        };
+        let (x, y) = (padded(ends(0)), padded(ends(1)));
+        // Both axes have one scale, so one distance of ticks fits both.
+        let ticks = if x.step > y.step { x } else { y };
+        let plots = self.plots(if count > LARGE_POINTS { 2.2 } else { 5.0 });
+        let layout = Layout::auto_from_plots(&plots);
+        let mut layout = style::apply(layout, &self.title, &self.x_label, &self.y_label)
+            .with_x_axis_min(x.low)
+            .with_x_axis_max(x.high)
+            .with_x_tick_step(ticks.step)
+            .with_x_tick_format(tick_format(&ticks))
+            .with_y_axis_min(y.low)
+            .with_y_axis_max(y.high)
+            .with_y_tick_step(ticks.step)
+            .with_y_tick_format(tick_format(&ticks))
+            .with_equal_aspect()
+            .with_legend_entries(self.legend_entries())
+            .with_legend_title(style::plain(&self.legend))
+            .with_legend_position(LegendPosition::OutsideRightTop);
+        layout.y_range = (y.low, y.high);
+        save(plots, layout, stem)
+    }
+
+    fn plots(&self, size: f64) -> Vec<Plot> {
+        let outlines = self.outlines.iter().map(|&[[left, right], [low, high]]| {
+            let corners = [(left, low), (right, low), (right, high), (left, high), (left, low)];
+            let line = LinePlot::new().with_data(corners).with_color("#999999");
+            Plot::from(line.with_stroke_width(1.2))
+        });
+        let groups = self.groups.iter().filter(|group| !group.points.is_empty()).map(|group| {
+            let plot = ScatterPlot::new().with_data(group.points.iter().map(|&[x, y]| (x, y)));
+            let plot = plot.with_color(group.color.clone()).with_marker(group.marker.shape());
+            Plot::from(plot.with_size(if group.marker == Marker::Dot { size } else { 8.0 }))
+        });
+        outlines.chain(groups).collect()
+    }
+
+    fn legend_entries(&self) -> Vec<LegendEntry> {
+        let entry = |group: &Group| LegendEntry {
+            label: style::plain(&group.name),
+            color: group.color.clone(),
+            shape: LegendShape::Marker(group.marker.shape()),
+            dasharray: None,
+        };
+        self.groups.iter().map(entry).collect()
+    }
+}
+
+impl Marker {
+    fn shape(self) -> MarkerShape {
+        match self {
+            Self::Dot => MarkerShape::Circle,
+            Self::Triangle => MarkerShape::Triangle,
+        }
+    }
+}
+
+/// An axis with room for markers at its ends.
+fn padded(values: impl Iterator<Item = f64> + Clone) -> Axis {
+    let axis = Axis::horizontal(values.clone());
+    let low = values.fold(f64::INFINITY, f64::min);
+    let margin = 0.05 * (axis.high - axis.low);
+    Axis { low: axis.low.min(low) - margin, high: axis.high + margin, ..axis }
+}

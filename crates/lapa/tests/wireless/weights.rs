@@ -1,0 +1,127 @@
+//! Weights in the records are those of the rules, from what the base station has.
+
+use std::sync::Arc;
+
+use lapa::aggregate::{FedAdp, GroundMetric, wasserstein};
+use lapa::learn::{Batches, Holding, Learner, LocalUpdate};
+use lapa::model::Worker;
+use lapa::seed::{Purpose, stream};
+
+use super::*;
+
+fn weights_of(record: &RoundRecord) -> Vec<f64> {
+    devices(record).iter().map(|device| device.weight).collect()
+}
+
+fn samples_of(record: &RoundRecord) -> Vec<u32> {
+    devices(record).iter().map(|device| device.samples).collect()
+}
+
+/// |D_k|·e^{1/max(W_k, floor)}, normalised, with W_k = ½Σ|p − g| or Σ|P − G|, written out.
+#[test]
+fn wasserstein_weights_follow_from_the_label_counts() {
+    for (changes, metric, floor) in [
+        (&[][..], GroundMetric::TotalVariation, 0.2),
+        (&["aggregate.metric=label-distance"], GroundMetric::LabelDistance, 0.5),
+        (&["aggregate.floor=0.6"], GroundMetric::TotalVariation, 0.6),
+        (&["transmit.uplink=digital"], GroundMetric::TotalVariation, 0.2),
+        (&["privacy.epsilon=4"], GroundMetric::TotalVariation, 0.2),
+    ] {
+        let public = ["aggregate.rule=wasserstein", "aggregate.histograms=public"];
+        let mut federation = federation(&[&public[..], changes].concat());
+        let counts: Vec<Vec<f64>> = federation
+            .partition()
+            .devices
+            .iter()
+            .map(|device| device.label_counts.iter().map(|&count| f64::from(count)).collect())
+            .collect();
+        let total: f64 = counts.iter().flatten().sum();
+        let global: Vec<f64> =
+            (0..10).map(|label| counts.iter().map(|c| c[label]).sum::<f64>() / total).collect();
+        let terms: Vec<f64> = counts
+            .iter()
+            .map(|counts| {
+                let n: f64 = counts.iter().sum();
+                let apart: Vec<f64> = counts.iter().zip(&global).map(|(c, g)| c / n - g).collect();
+                let distance: f64 = match metric {
+                    GroundMetric::TotalVariation => apart.iter().map(|d| d.abs() / 2.0).sum(),
+                    GroundMetric::LabelDistance => {
+                        (1..=10).map(|end| apart[..end].iter().sum::<f64>().abs()).sum()
+                    }
+                };
+                n * (1.0 / distance.max(floor)).exp()
+            })
+            .collect();
+        let sum: f64 = terms.iter().sum();
+        for _ in 0..2 {
+            let record = federation.next_round().unwrap();
+            let distances = wasserstein::distances(metric, &counts);
+            let rule = wasserstein::weights(&samples_of(&record), &distances, floor);
+            assert_eq!(weights_of(&record), rule, "{changes:?}");
+            for (weight, term) in weights_of(&record).into_iter().zip(&terms) {
+                assert_close(weight, term / sum, 1e-9);
+            }
+        }
+    }
+}
+
+/// The gradients that the devices of a federation send in round 1, over an ideal link.
+fn gradients(federation: &Federation) -> Vec<Vec<f32>> {
+    let experiment = federation.experiment();
+    let network = lapa::model::network(&experiment.model, 28, 28, 10).unwrap();
+    let mut learner = Learner::new(Worker::new(Arc::new(network)));
+    let gradient = |(device, data): (u64, &lapa::partition::DeviceData)| {
+        let holding = Holding {
+            data: &federation.data().train,
+            samples: &data.samples,
+            batches: Batches {
+                sampling: experiment.privacy.sampling,
+                public_samples: data.samples.len() as u32,
+                zero_if_not_finite: false,
+            },
+            grid: None,
+        };
+        let mut rng = stream(experiment.run.seed, Purpose::Batch, 1, device);
+        let (learn, model) = (&experiment.learn, federation.model());
+        let mut update = LocalUpdate::default();
+        learner.local_update(learn, holding, &model.parameters, &mut rng, &mut update).unwrap();
+        update.gradient
+    };
+    (0..).zip(&federation.partition().devices).map(gradient).collect()
+}
+
+/// FedAdp's first round: e^{f(θ)} with θ the angle to the mean of what was sent, written out.
+#[test]
+fn fedadp_weights_follow_from_what_was_sent() {
+    let mut federation = federation(&["aggregate.rule=fedadp"]);
+    let gradients = gradients(&federation);
+    let record = federation.next_round().unwrap();
+    let samples = samples_of(&record);
+    let slices: Vec<&[f32]> = gradients.iter().map(Vec::as_slice).collect();
+    let rule = FedAdp::new(4).weights(&[0, 1, 2, 3], &samples, &slices);
+    assert_eq!(weights_of(&record), rule);
+
+    let total: f64 = samples.iter().copied().map(f64::from).sum();
+    let mean: Vec<f64> = (0..COORDINATES)
+        .map(|i| {
+            let terms = samples.iter().zip(&gradients);
+            terms.map(|(&n, g)| f64::from(n) / total * f64::from(g[i])).sum()
+        })
+        .collect();
+    let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let terms: Vec<f64> = samples
+        .iter()
+        .zip(&gradients)
+        .map(|(&n, gradient)| {
+            let gradient: Vec<f64> = gradient.iter().copied().map(f64::from).collect();
+            let inner: f64 = gradient.iter().zip(&mean).map(|(a, b)| a * b).sum();
+            let angle = (inner / norm(&gradient) / norm(&mean)).acos();
+            let contribution = 5.0 * (1.0 - (-(-5.0 * (angle - 1.0)).exp()).exp());
+            f64::from(n) * contribution.exp()
+        })
+        .collect();
+    let sum: f64 = terms.iter().sum();
+    for (weight, term) in rule.into_iter().zip(&terms) {
+        assert_close(weight, term / sum, 1e-6);
+    }
+}
