@@ -158,9 +158,16 @@ pub(super) const PERFECT_SIC: bool = true;
 pub(super) const SYMBOL_RATE_HZ: f64 = 1e6;
 pub(super) const BITS: u32 = 8;
 
-/// For a gradient, and for the sum of gradients of a local epoch as well: less than 1 % of its
-/// coordinates are larger, and a wider range costs accuracy (experiments/aggregation).
-pub(super) const RANGE: f64 = 2.0;
+/// ±2, for a gradient and for the sum of gradients of a local epoch. Clipped per sample to C, no
+/// coordinate of a gradient exceeds C and few come near: C/20, and twice that for an epoch. Each
+/// cuts less than 1 % of an update without noise; wider ones cost accuracy (docs/guide.md).
+pub(super) fn range(clip: Clip, clip_norm: Option<f64>, update: Update) -> f64 {
+    match (clip, clip_norm, update) {
+        (Clip::Sample, Some(norm), Update::Gradient) => 0.05 * norm,
+        (Clip::Sample, Some(norm), Update::Epoch) => 0.1 * norm,
+        _ => 2.0,
+    }
+}
 
 /// Noise where a budget can pay for it; else what the paper does.
 pub(super) fn histograms(basis: Basis, allocator: AllocatorName) -> Histograms {

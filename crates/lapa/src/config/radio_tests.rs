@@ -77,9 +77,17 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
 fn defaults_follow_uplink_update_metric_and_privacy() {
     let transmit = |text: &str| read(text).unwrap().transmit;
     let digital = transmit("transmit.uplink = \"digital\"");
-    assert_eq!((digital.bits, digital.range, digital.symbols), (Some(8), Some(2.0), None));
-    let epoch = transmit("transmit.uplink = \"digital\"\nlearn.update = \"epoch\"");
-    assert_eq!(epoch.range, Some(2.0));
+    assert_eq!((digital.bits, digital.range, digital.symbols), (Some(8), Some(0.05), None));
+    for (text, range) in [
+        ("learn.clip_norm = 3", 0.05 * 3.0),
+        ("learn.update = \"epoch\"", 0.1),
+        ("profile = \"paper\"", 2.0),
+        ("profile = \"paper\"\nlearn.update = \"epoch\"", 2.0),
+        ("learn.clip = \"none\"", 2.0),
+    ] {
+        let digital = transmit(&format!("{text}\ntransmit.uplink = \"digital\""));
+        assert_eq!(digital.range, Some(range), "{text}");
+    }
     let analog = transmit("transmit.uplink = \"analog\"");
     assert_eq!((analog.bits, analog.range, analog.symbols), (None, None, None));
     let signal = transmit("transmit.uplink = \"signal\"");

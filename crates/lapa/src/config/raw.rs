@@ -276,7 +276,7 @@ pub(super) struct RawTransmit {
     #[schemars(range(min = 1, max = 16))]
     pub bits: Option<u32>,
     /// Digital symbols: coordinates are quantised from -range to range; larger ones are cut. It must
-    /// not follow from private data.
+    /// not follow from private data. The default follows learn.clip, clip_norm and update.
     #[schemars(range(min = 1e-9, max = 1e9))]
     pub range: Option<f64>,
 }

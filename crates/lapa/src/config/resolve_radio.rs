@@ -101,6 +101,7 @@ pub(super) fn transmit(
             ));
         }
     }
+    let range = defaults::range(learn.clip, learn.clip_norm, learn.update);
     let transmit = Transmit {
         uplink,
         power_w: match raw.power_w {
@@ -116,7 +117,7 @@ pub(super) fn transmit(
         symbol_rate_hz: raw.symbol_rate_hz.unwrap_or(defaults::SYMBOL_RATE_HZ),
         symbols,
         bits: digital.then(|| raw.bits.unwrap_or(defaults::BITS)),
-        range: digital.then(|| raw.range.unwrap_or(defaults::RANGE)),
+        range: digital.then(|| raw.range.unwrap_or(range)),
     };
     check_powers(&transmit, devices, document)?;
     refuse_without_effect(&transmit, raw.receiver.is_some(), document)?;

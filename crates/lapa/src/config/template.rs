@@ -1,7 +1,7 @@
 //! The commented configuration that `lapa init` writes, made from the schema and the defaults.
 
 use super::defaults;
-use super::experiment::Experiment;
+use super::experiment::{Clip, Experiment, Update};
 use super::radio::{Histograms, SymbolKind};
 use super::schema::{allowed, alternatives, json_schema, properties, words};
 use crate::aggregate::{GroundMetric, default_floor};
@@ -71,7 +71,7 @@ pub fn template() -> String {
         ("radio", "positions", json!([[0.0, 0.0, 0.0]])),
         ("transmit", "symbols", json!(SymbolKind::default())),
         ("transmit", "bits", json!(defaults::BITS)),
-        ("transmit", "range", json!(defaults::RANGE)),
+        ("transmit", "range", json!(defaults::range(Clip::Device, None, Update::Gradient))),
         ("aggregate", "metric", json!(metric)),
         ("aggregate", "floor", json!(default_floor(metric))),
         ("aggregate", "histograms", json!(Histograms::Noisy)),
