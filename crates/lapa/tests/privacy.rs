@@ -1,47 +1,11 @@
 //! Privacy in the rounds: noise as declared, budgets kept, nothing said that is not so.
 
-use lapa::config::{Experiment, Override};
-use lapa::data::{DataName, Dataset, Split};
-use lapa::federation::Federation;
-use lapa::observe::{DeviceRecord, DeviceRecords, RoundRecord};
+mod common;
+
+use common::{devices, federation};
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::ledger::Ledger;
 use lapa_privacy::{Adjacency, Event, Mechanism};
-
-fn data() -> Dataset {
-    let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
-    let shorten = |split: &mut Split, len: usize| {
-        split.images.truncate(len * split.rows * split.cols);
-        split.labels.truncate(len);
-    };
-    shorten(&mut data.train, 600);
-    shorten(&mut data.test, 100);
-    data
-}
-
-/// Four devices and a small model; `changes` win.
-fn experiment(changes: &[&str]) -> Experiment {
-    let text = "
-        data.name = 'synthetic'
-        run = { rounds = 6, seed = 3, threads = 1, evaluate_every = 6 }
-        model.name = 'logistic'
-        learn = { batch_fraction = 0.25, momentum = 0 }
-        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
-    ";
-    let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    Experiment::from_toml(text, "test", &changes).unwrap()
-}
-
-fn federation(changes: &[&str]) -> Federation {
-    Federation::new(experiment(changes), data()).unwrap()
-}
-
-fn devices(record: &RoundRecord) -> &[DeviceRecord] {
-    match &record.devices {
-        DeviceRecords::List(list) => list,
-        DeviceRecords::Summary(_) => panic!("a list was asked for"),
-    }
-}
 
 /// What one round moves the model by, under noise that drowns the gradient, is normal with the
 /// variance ΣG_k²σ_k² that the record declares. Chi-square over 7850 coordinates, α = 10⁻⁶

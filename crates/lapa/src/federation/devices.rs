@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::mechanism::os_stream;
+use lapa_wireless::units::Db;
 use rand::Rng;
 use rand::seq::index;
 
@@ -14,7 +15,6 @@ use crate::learn::{Batches, Holding, LocalUpdate};
 use crate::privatize::{self, Decision, Granted, PrivateUpdate, PrivatizeError};
 use crate::seed::{Purpose, stream};
 use crate::transmit::{Link, Received};
-use lapa_wireless::units::Db;
 
 /// Who of a round's devices sends. It follows from public numbers alone.
 pub(crate) struct Selection {
@@ -51,14 +51,15 @@ impl Federation {
             return Ok(Selection { chosen, passed_over: Vec::new() });
         };
         let threshold = self.experiment.aggregate.threshold();
-        let (chosen, passed_over): (Vec<Link>, Vec<Link>) =
+        let (mut chosen, passed_over): (Vec<Link>, Vec<Link>) =
             links.of(round, devices)?.into_iter().partition(|link| link.passes(&threshold));
-        if !passed_over.is_empty() {
-            let devices: Vec<u32> = chosen.iter().map(|link| link.device).collect();
+        if !passed_over.is_empty() && !links.noma().perfect_sic {
             // With fewer devices on the air there is less interference.
-            let chosen = links.of(round, &devices)?;
-            self.report_none_selected(round, &chosen, &passed_over)?;
-            return Ok(Selection { chosen, passed_over });
+            let devices: Vec<u32> = chosen.iter().map(|link| link.device).collect();
+            chosen = links.of(round, &devices)?;
+        }
+        if chosen.is_empty() {
+            self.report_none_selected(round, &passed_over)?;
         }
         Ok(Selection { chosen, passed_over })
     }
@@ -66,12 +67,8 @@ impl Federation {
     fn report_none_selected(
         &mut self,
         round: u32,
-        chosen: &[Link],
         passed_over: &[Link],
     ) -> Result<(), FederationError> {
-        if !chosen.is_empty() {
-            return Ok(());
-        }
         let threshold = self.experiment.aggregate.threshold();
         let best = passed_over.iter().map(|link| link.sinr).fold(0.0, f64::max);
         let error = FederationError::NoneSelected {

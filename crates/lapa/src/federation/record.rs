@@ -7,7 +7,7 @@ use lapa_wireless::units::Db;
 use super::{Federation, FederationError};
 use crate::config::{Entropy, ObserveDevices, Rule};
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, RoundRecord};
-use crate::privatize::{Decision, Granted};
+use crate::privatize::{Budgets, Decision, Granted, PrivatizeError};
 use crate::transmit::Link;
 
 impl Federation {
@@ -22,45 +22,22 @@ impl Federation {
     ) -> Result<RoundRecord, FederationError> {
         // What no base station could observe is for simulations only.
         let simulated = self.experiment.privacy.entropy == Entropy::Seed;
-        let mut list = Vec::with_capacity(granted.len());
+        let mut list = Vec::with_capacity(granted.len() + passed_over.len());
         for ((granted, &weight), update) in granted.iter().zip(weights).zip(&self.updates) {
-            let device = granted.device;
-            let spent = self.budgets.spent(device)?;
             list.push(DeviceRecord {
-                device,
-                samples: self.public_samples[device as usize],
                 weight,
                 epsilon: granted.epsilon,
                 sigma_artificial: granted.sigma(),
-                spent_claimed: spent.claimed,
-                spent_provable: spent.provable,
                 angle: granted.angle,
-                sinr_db: Db::of(granted.link.sinr).0,
-                ser: granted.link.ser,
                 selected: true,
-                sigma_channel: self.sigma_channel(granted),
+                sigma_channel: granted.sigma_channel,
                 gradient_norm: simulated.then_some(update.norm),
                 clipped: simulated.then_some(update.clipped),
+                ..silent(&mut self.budgets, &self.public_samples, &granted.link)?
             });
         }
         for link in passed_over {
-            let spent = self.budgets.spent(link.device)?;
-            list.push(DeviceRecord {
-                device: link.device,
-                samples: self.public_samples[link.device as usize],
-                weight: 0.0,
-                epsilon: 0.0,
-                sigma_artificial: 0.0,
-                spent_claimed: spent.claimed,
-                spent_provable: spent.provable,
-                angle: None,
-                sinr_db: Db::of(link.sinr).0,
-                ser: link.ser,
-                selected: false,
-                sigma_channel: 0.0,
-                gradient_norm: None,
-                clipped: None,
-            });
+            list.push(silent(&mut self.budgets, &self.public_samples, link)?);
         }
         list.sort_by_key(|record| record.device);
         let on_air: Vec<Link> = granted.iter().map(|granted| granted.link).collect();
@@ -87,14 +64,6 @@ impl Federation {
         })
     }
 
-    /// Standard deviation of the receiver's noise on each coordinate: c√ν for amplitudes.
-    fn sigma_channel(&self, granted: &Granted) -> f64 {
-        match self.experiment.transmit.is_analog() {
-            true => granted.scale * granted.link.receiver_noise().sqrt(),
-            false => 0.0,
-        }
-    }
-
     /// Label histograms travel once, 4 bytes a count; counted with round 1.
     fn histogram_bytes(&self) -> u64 {
         match self.experiment.aggregate.rule {
@@ -104,4 +73,29 @@ impl Federation {
             _ => 0,
         }
     }
+}
+
+/// What there is to say of a device that does not send.
+fn silent(
+    budgets: &mut Budgets,
+    public_samples: &[u32],
+    link: &Link,
+) -> Result<DeviceRecord, PrivatizeError> {
+    let spent = budgets.spent(link.device)?;
+    Ok(DeviceRecord {
+        device: link.device,
+        samples: public_samples[link.device as usize],
+        weight: 0.0,
+        epsilon: 0.0,
+        sigma_artificial: 0.0,
+        spent_claimed: spent.claimed,
+        spent_provable: spent.provable,
+        angle: None,
+        sinr_db: Db::of(link.sinr).0,
+        ser: link.ser,
+        selected: false,
+        sigma_channel: 0.0,
+        gradient_norm: None,
+        clipped: None,
+    })
 }

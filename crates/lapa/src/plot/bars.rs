@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kuva::plot::BarPlot;
-use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 
@@ -75,10 +75,8 @@ impl StackedBars {
             .with_y_axis_min(axis.low)
             .with_y_axis_max(axis.high)
             .with_y_tick_step(axis.step)
-            .with_y_tick_format(tick_format(&axis))
-            .with_legend_entries(self.legend_entries())
-            .with_legend_title(style::plain(&self.legend))
-            .with_legend_position(LegendPosition::OutsideRightTop);
+            .with_y_tick_format(tick_format(&axis));
+        layout = style::legend(layout, self.legend_entries(), &self.legend);
         layout.y_range = (axis.low, axis.high);
         if crowded {
             // Every bar has a tick mark, labelled or not: so many would be a black line.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{LinePlot, ScatterPlot};
 use kuva::render::layout::Layout;
@@ -107,10 +107,8 @@ impl Scatter {
             .with_y_axis_max(y.high)
             .with_y_tick_step(ticks.step)
             .with_y_tick_format(tick_format(&ticks))
-            .with_equal_aspect()
-            .with_legend_entries(self.legend_entries())
-            .with_legend_title(style::plain(&self.legend))
-            .with_legend_position(LegendPosition::OutsideRightTop);
+            .with_equal_aspect();
+        layout = style::legend(layout, self.legend_entries(), &self.legend);
         layout.y_range = (y.low, y.high);
         save(plots, layout, stem)
     }

@@ -1,5 +1,6 @@
 //! How every plot looks: sizes, colours, type.
 
+use kuva::plot::legend::{LegendEntry, LegendPosition};
 use kuva::render::layout::Layout;
 use kuva::render::theme::Theme;
 
@@ -47,6 +48,14 @@ pub(super) fn apply(layout: Layout, title: &str, x_label: &str, y_label: &str) -
         .with_tick_size(13)
         .with_body_size(13)
         .with_legend_box(false)
+}
+
+/// A legend with a title, beside the plot.
+pub(super) fn legend(layout: Layout, entries: Vec<LegendEntry>, title: &str) -> Layout {
+    layout
+        .with_legend_entries(entries)
+        .with_legend_title(plain(title))
+        .with_legend_position(LegendPosition::OutsideRightTop)
 }
 
 /// Text as it is: the drawing library reads a formula between dollar signs.

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, Basis, Transcript};
 use lapa_privacy::ledger::{DataKey, Grant, Ledger, Repeat, Request, Terms, add_up};
-use lapa_privacy::{Adjacency, Event, Filter, Release};
+use lapa_privacy::{Event, Filter, Release};
 use rand::Rng;
 
 use super::account::{Account, ledger_terms, refuse_if_nothing_is_left};
 use super::allocator::allocator;
 use super::readings::Readings;
-use super::scale::power_scale;
-use super::terms::{Channel, DeviceTerms, PrivatizeError, terms};
-use crate::config::{Entropy, Experiment, Learn, Update};
+use super::scale::Amplitudes;
+use super::terms::{DeviceTerms, PrivatizeError, terms};
+use crate::config::{Entropy, Experiment};
 use crate::transmit::Link;
 
 /// A release that is on record.
@@ -24,8 +24,10 @@ pub struct Granted {
     /// The link it will be sent over.
     pub link: Link,
     /// The public scale of its update, if that is sent as amplitudes; see
-    /// [`power_scale`].
+    /// [`power_scale`](super::power_scale).
     pub scale: f64,
+    /// Standard deviation of the receiver's noise on each coordinate; 0 without amplitudes.
+    pub sigma_channel: f64,
     /// The release.
     pub event: Event,
     /// What it costs on the basis of the run: ε_k as claimed, or of this one release as proved.
@@ -75,16 +77,8 @@ pub struct Budgets {
     pub(super) run: String,
     pub(super) repeat: Repeat,
     rounds: u32,
-    /// Coordinates of an update.
-    coordinates: usize,
-    /// Local steps that an update sums.
-    steps: u32,
-    /// Whether coordinates are sent as amplitudes.
-    analog: bool,
-    /// κ
-    channel_trust: f64,
-    /// How much larger a device may be than its public number of samples says.
-    excess: f64,
+    /// How updates are sent as amplitudes; none where they are sent otherwise.
+    amplitudes: Option<Amplitudes>,
     /// The last round for which the ledger was asked.
     asked: u32,
     readings: Readings,
@@ -103,7 +97,8 @@ impl Budgets {
         let devices = terms(experiment, public_samples, &|_| None)?;
         let data = DataKey { data: "memory".into(), partition: "memory".into() };
         let ledger = Ledger::in_memory()?;
-        Self::begin(experiment, public_samples, coordinates, devices, ledger, &data, "memory")
+        let amplitudes = Amplitudes::new(experiment, coordinates);
+        Self::begin(experiment, public_samples, amplitudes, devices, ledger, &data, "memory")
     }
 
     /// Records in `ledger` from now on, as `run`, which begins there or goes on. Where the ledger
@@ -125,15 +120,15 @@ impl Budgets {
                 serde_json::from_str(&declared.terms.kind).ok()
             })?,
         };
-        let coordinates = self.coordinates;
-        *self = Self::begin(experiment, public_samples, coordinates, devices, ledger, data, run)?;
+        let amplitudes = self.amplitudes.take();
+        *self = Self::begin(experiment, public_samples, amplitudes, devices, ledger, data, run)?;
         Ok(())
     }
 
     fn begin(
         experiment: &Experiment,
         public_samples: &[u32],
-        coordinates: usize,
+        amplitudes: Option<Amplitudes>,
         devices: Vec<DeviceTerms>,
         mut ledger: Ledger,
         data: &DataKey,
@@ -176,11 +171,7 @@ impl Budgets {
                 Entropy::Os => Repeat::ChargeAgain,
             },
             rounds,
-            coordinates,
-            steps: steps(&experiment.learn),
-            analog: experiment.transmit.is_analog(),
-            channel_trust: privacy.channel_trust,
-            excess: excess(experiment),
+            amplitudes,
             asked: 0,
             readings: Readings::default(),
             warnings: Vec::new(),
@@ -275,8 +266,8 @@ impl Budgets {
             links.iter().map(|link| self.accounts[link.device as usize].floor(self.rounds));
         let floor = floors.fold(f64::INFINITY, f64::min);
         let (accounts, delta, noisy) = (&self.accounts, self.delta, self.allocator.is_some());
-        let channels: HashMap<u32, Channel> =
-            links.iter().map(|link| (link.device, self.channel(link))).collect();
+        let of_device: HashMap<u32, &Link> = links.iter().map(|link| (link.device, link)).collect();
+        let amplitudes = self.amplitudes.as_ref();
         let grants = self.ledger.record_round(
             &self.run,
             round,
@@ -286,7 +277,8 @@ impl Budgets {
             &mut |device, share| -> Result<(Event, f64), PrivatizeError> {
                 match noisy {
                     true => {
-                        accounts[device as usize].terms.priced(share, delta, &channels[&device])
+                        let channel = amplitudes.zip(of_device.get(&device).copied());
+                        accounts[device as usize].terms.priced(share, delta, channel)
                     }
                     false => Ok((unprotected(), f64::INFINITY)),
                 }
@@ -302,8 +294,8 @@ impl Budgets {
                 Basis::Certified => self.readings.of_one(&event, delta)?,
             };
             self.warn_of_range(round, device, epsilon);
-            let scale = self.scale(device, &event)?;
-            granted.push(Granted { device, link, scale, event, epsilon, angle });
+            let (scale, sigma_channel) = self.on_air(&link, &event)?;
+            granted.push(Granted { device, link, scale, sigma_channel, event, epsilon, angle });
         }
         Ok((granted, decision))
     }
@@ -316,25 +308,16 @@ impl Budgets {
         }
     }
 
-    fn channel(&self, link: &Link) -> Channel {
-        Channel {
-            noise: if self.analog { link.receiver_noise() } else { 0.0 },
-            trust: self.channel_trust,
-            steps: self.steps,
-            excess: self.excess,
-            coordinates: self.coordinates,
-        }
-    }
-
-    /// The public scale of a device's update; 1 where it has no use.
-    fn scale(&self, device: u32, event: &Event) -> Result<f64, PrivatizeError> {
+    /// The public scale of a device's update and the receiver's noise on it; 1 and 0 where it is
+    /// not sent as amplitudes.
+    fn on_air(&self, link: &Link, event: &Event) -> Result<(f64, f64), PrivatizeError> {
         let release = match event {
             Event::Release(release) => release,
-            _ => &self.accounts[device as usize].terms.release,
+            _ => &self.accounts[link.device as usize].terms.release,
         };
-        match self.analog {
-            true => Ok(power_scale(release, self.steps, self.excess, self.coordinates)?),
-            false => Ok(1.0),
+        match &self.amplitudes {
+            Some(by) => Ok((by.scale(release)?, by.channel_noise(release, link)?)),
+            None => Ok((1.0, 0.0)),
         }
     }
 
@@ -473,24 +456,6 @@ impl Budgets {
             }
         }
         Ok(())
-    }
-}
-
-/// The largest configured size over the public one where sizes are not public, else 1.
-fn excess(experiment: &Experiment) -> f64 {
-    let spec = &experiment.partition;
-    let hidden = experiment.privacy.adjacency == Adjacency::AddRemove;
-    match (spec.middle_samples(), spec.largest_samples()) {
-        (Some(middle), Some(largest)) if hidden => f64::from(largest) / f64::from(middle),
-        _ => 1.0,
-    }
-}
-
-/// Local gradients that an upload is the sum of.
-fn steps(learn: &Learn) -> u32 {
-    match learn.update {
-        Update::Gradient => 1,
-        Update::Epoch => (1.0 / learn.batch_fraction).round().max(1.0) as u32,
     }
 }
 

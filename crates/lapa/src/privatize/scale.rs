@@ -1,7 +1,10 @@
 //! The public scale of an update that is sent as amplitudes.
 
-use lapa_privacy::{ClipUnit, Release, Sampling};
+use lapa_privacy::{Adjacency, ClipUnit, Release, Sampling};
 use lapa_wireless::uplink::{Analog, UplinkError};
+
+use crate::config::{Experiment, Learn, Update};
+use crate::transmit::Link;
 
 /// c with c² = B²/q + σ_art², where B² bounds E‖g‖² over the q coordinates
 /// ([`Analog::scale`]): then s = g̃/c keeps to E|s|² ≤ 1, and a device of power p² to
@@ -30,4 +33,64 @@ pub fn power_scale(
         (ClipUnit::Sample, Sampling::Fixed) => f64::from(steps),
     };
     Analog::scale(factor * release.clip_norm, coordinates, release.sigma_artificial)
+}
+
+/// How an experiment sends its updates as amplitudes.
+#[derive(Clone, Debug)]
+pub(super) struct Amplitudes {
+    /// Local gradients that an upload sums.
+    steps: u32,
+    /// How much larger a device may be than its public number of samples says.
+    excess: f64,
+    /// Coordinates of an update, q.
+    coordinates: usize,
+    /// κ
+    trust: f64,
+}
+
+impl Amplitudes {
+    /// None where updates are sent otherwise.
+    pub fn new(experiment: &Experiment, coordinates: usize) -> Option<Self> {
+        experiment.transmit.is_analog().then(|| Self {
+            steps: steps(&experiment.learn),
+            excess: excess(experiment),
+            coordinates,
+            trust: experiment.privacy.channel_trust,
+        })
+    }
+
+    /// c of a release; see [`power_scale`].
+    pub fn scale(&self, release: &Release) -> Result<f64, UplinkError> {
+        power_scale(release, self.steps, self.excess, self.coordinates)
+    }
+
+    /// c√ν: standard deviation of the receiver's noise on each coordinate.
+    pub fn channel_noise(&self, release: &Release, link: &Link) -> Result<f64, UplinkError> {
+        Ok(self.scale(release)? * link.receiver_noise().sqrt())
+    }
+
+    /// Declares the channel's noise, and how much of it may be counted.
+    pub fn declare(&self, release: &mut Release, link: &Link) -> Result<(), UplinkError> {
+        release.sigma_channel = self.channel_noise(release, link)?;
+        release.kappa = self.trust;
+        Ok(())
+    }
+}
+
+/// The largest configured size over the public one where sizes are not public, else 1.
+fn excess(experiment: &Experiment) -> f64 {
+    let spec = &experiment.partition;
+    let hidden = experiment.privacy.adjacency == Adjacency::AddRemove;
+    match (spec.middle_samples(), spec.largest_samples()) {
+        (Some(middle), Some(largest)) if hidden => f64::from(largest) / f64::from(middle),
+        _ => 1.0,
+    }
+}
+
+/// Local gradients that an upload is the sum of.
+fn steps(learn: &Learn) -> u32 {
+    match learn.update {
+        Update::Gradient => 1,
+        Update::Epoch => (1.0 / learn.batch_fraction).round().max(1.0) as u32,
+    }
 }

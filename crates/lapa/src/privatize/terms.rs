@@ -9,8 +9,9 @@ use lapa_privacy::{
     Release, calibrate, renyi_order,
 };
 
-use super::scale::power_scale;
+use super::scale::Amplitudes;
 use crate::config::{AllocatorName, Clip, Experiment, Histograms};
+use crate::transmit::Link;
 
 /// Why noise cannot be set or recorded.
 #[derive(Debug, thiserror::Error)]
@@ -289,33 +290,6 @@ fn unit(release: &Release) -> Result<(f64, Mechanism), EventError> {
     Ok((sensitivity, unit.mechanism()?))
 }
 
-/// What is between a device and the base station in a round.
-pub(super) struct Channel {
-    /// ν: variance of the receiver's noise on a coordinate of unit power; 0 where coordinates are
-    /// not sent as amplitudes.
-    pub noise: f64,
-    /// κ
-    pub trust: f64,
-    /// Local steps that an upload sums.
-    pub steps: u32,
-    /// How much larger a device may be than its public number of samples says.
-    pub excess: f64,
-    /// Coordinates of an update, q.
-    pub coordinates: usize,
-}
-
-impl Channel {
-    /// c√ν, declared as the channel's noise.
-    fn add_to(&self, release: &mut Release) -> Result<(), PrivatizeError> {
-        if self.noise > 0.0 {
-            let scale = power_scale(release, self.steps, self.excess, self.coordinates)?;
-            release.sigma_channel = scale * self.noise.sqrt();
-            release.kappa = self.trust;
-        }
-        Ok(())
-    }
-}
-
 impl DeviceTerms {
     /// The release with the noise that a share pays for, and its cost in the same currency.
     ///
@@ -328,12 +302,15 @@ impl DeviceTerms {
         &self,
         share: f64,
         delta: f64,
-        channel: &Channel,
+        channel: Option<(&Amplitudes, &Link)>,
     ) -> Result<(Event, f64), PrivatizeError> {
+        let declare = |release: &mut Release| {
+            channel.map_or(Ok(()), |(amplitudes, link)| amplitudes.declare(release, link))
+        };
         let mut release = self.release.clone();
         let Some(filter) = &self.filter else {
             release.sigma_artificial = release.claimed_sigma(share, delta);
-            channel.add_to(&mut release)?;
+            declare(&mut release)?;
             let cost = self.cost(&release)?;
             return Ok((Event::Release(release), cost));
         };
@@ -342,7 +319,7 @@ impl DeviceTerms {
         // A hair more noise, so that σ/Δ rounds to no less than the multiplier paid for.
         let sigmas = noise / unit.noise_multiplier() * (1.0 + 1e-12);
         release.sigma_artificial = sensitivity * sigmas;
-        channel.add_to(&mut release)?;
+        declare(&mut release)?;
         let cost = self.cost(&release)?;
         Ok((Event::Release(release), cost))
     }

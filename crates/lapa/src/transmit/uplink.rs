@@ -82,21 +82,17 @@ impl Uplink {
         if self.name == UplinkName::Ideal {
             return Ok(Arrival { received: error_free(update), cut: 0 });
         }
-        let (sigma, scale) = (update.sigma(), update.scale());
+        let carrier = self.carrier(update.scale(), link)?;
+        let sigma = update.sigma().hypot(carrier.noise_std());
         let mut gradient = update.into_gradient();
-        let (added, cut) = match self.coding {
-            Coding::Analog => {
-                let analog = Analog::new(scale, link.sinr)?;
+        let cut = match carrier {
+            Carrier::Analog(analog) => {
                 analog.transmit(&mut gradient, rng);
-                (analog.noise_std(), 0)
+                0
             }
-            Coding::Digital { quantiser, modulation } => {
-                let digital = Digital::new(quantiser, modulation, link.sinr)?;
-                let report = digital.transmit(&mut gradient, rng);
-                (digital.noise_std(), report.cut)
-            }
+            Carrier::Digital(digital) => digital.transmit(&mut gradient, rng).cut,
         };
-        Ok(Arrival { received: Received { gradient, sigma: sigma.hypot(added) }, cut })
+        Ok(Arrival { received: Received { gradient, sigma }, cut })
     }
 
     /// Sends the updates of all devices as baseband signals: superposed, or one after the other.
@@ -133,7 +129,11 @@ impl Uplink {
             let sigmas: Vec<f64> = sent
                 .iter()
                 .zip(group)
-                .map(|(update, link)| Ok(update.sigma().hypot(self.noise_std(update, link)?)))
+                .map(|(update, link)| {
+                    // As the fast uplinks model it.
+                    let carrier = self.carrier(update.scale(), link)?;
+                    Ok(update.sigma().hypot(carrier.noise_std()))
+                })
                 .collect::<Result<_, UplinkError>>()?;
             let mut gradients: Vec<Vec<f32>> =
                 sent.into_iter().map(PrivateUpdate::into_gradient).collect();
@@ -145,13 +145,29 @@ impl Uplink {
         Ok(arrivals)
     }
 
-    /// What the link adds to an update's noise, as the fast uplinks model it.
-    fn noise_std(&self, update: &PrivateUpdate, link: &Link) -> Result<f64, UplinkError> {
+    /// What carries one device's update over its link.
+    fn carrier(&self, scale: f64, link: &Link) -> Result<Carrier, UplinkError> {
         Ok(match self.coding {
-            Coding::Analog => Analog::new(update.scale(), link.sinr)?.noise_std(),
+            Coding::Analog => Carrier::Analog(Analog::new(scale, link.sinr)?),
             Coding::Digital { quantiser, modulation } => {
-                Digital::new(quantiser, modulation, link.sinr)?.noise_std()
+                Carrier::Digital(Digital::new(quantiser, modulation, link.sinr)?)
             }
         })
+    }
+}
+
+/// One device's link, as the fast uplinks see it.
+enum Carrier {
+    Analog(Analog),
+    Digital(Digital),
+}
+
+impl Carrier {
+    /// What the link adds to an update's noise.
+    fn noise_std(&self) -> f64 {
+        match self {
+            Self::Analog(analog) => analog.noise_std(),
+            Self::Digital(digital) => digital.noise_std(),
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! Rounds over radio links: what arrives, who sends, what it costs, and what it proves.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod channel;
 mod costs;
 mod histograms;
@@ -9,57 +12,14 @@ mod selection;
 mod uplinks;
 mod weights;
 
-use std::sync::OnceLock;
-
-use lapa::config::{Experiment, Override};
-use lapa::data::{DataName, Dataset, Split};
+use common::{data, devices, experiment, federation};
 use lapa::federation::Federation;
-use lapa::observe::{DeviceRecord, DeviceRecords, RoundRecord};
+use lapa::observe::RoundRecord;
 use lapa_privacy::ledger::{Ledger, Recorded};
 use tempfile::TempDir;
 
 /// Parameters of the logistic model: 784 pixels and a bias, for ten classes.
 const COORDINATES: usize = 7850;
-
-/// The first few hundred synthetic digits.
-fn data() -> Dataset {
-    static DATA: OnceLock<Dataset> = OnceLock::new();
-    let data = DATA.get_or_init(|| {
-        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
-        let shorten = |split: &mut Split, len: usize| {
-            split.images.truncate(len * split.rows * split.cols);
-            split.labels.truncate(len);
-        };
-        shorten(&mut data.train, 600);
-        shorten(&mut data.test, 100);
-        data
-    });
-    data.clone()
-}
-
-/// Four devices and a small model; `changes` win.
-fn experiment(changes: &[&str]) -> Experiment {
-    let text = "
-        data.name = 'synthetic'
-        run = { rounds = 6, seed = 3, threads = 1, evaluate_every = 6, checkpoint_every = 4 }
-        model.name = 'logistic'
-        learn = { batch_fraction = 0.25, momentum = 0 }
-        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
-    ";
-    let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    Experiment::from_toml(text, "test", &changes).unwrap()
-}
-
-fn federation(changes: &[&str]) -> Federation {
-    Federation::new(experiment(changes), data()).unwrap()
-}
-
-fn devices(record: &RoundRecord) -> &[DeviceRecord] {
-    match &record.devices {
-        DeviceRecords::List(list) => list,
-        DeviceRecords::Summary(_) => panic!("a list was asked for"),
-    }
-}
 
 /// A federation that records in a file, and the file.
 struct Recording {
