@@ -256,18 +256,13 @@ impl Release {
     }
 
     /// ε_k = Δs·√(2 ln(1.25/δ))/σ: the paper's condition on σ, below its eq. (19), solved for ε.
-    /// Counts the artificial noise, or the channel's where there is none (Section IV-A).
     ///
     /// Its theorem needs ε_k in (0, 1); the formula is evaluated regardless.
     ///
-    /// Differs from the paper: it compares sums over devices to decide when the channel's noise
-    /// takes over; here each event says which noise there was.
+    /// Differs from the paper: it counts the artificial noise until the switch, and then all of
+    /// the channel's (Section IV-A); here σ is what may be counted of both ([`Release::sigma`]).
     pub fn claimed_epsilon(&self, delta: f64) -> f64 {
-        let sigma = match self.sigma_artificial {
-            0.0 => self.sigma_channel,
-            sigma => sigma,
-        };
-        self.claimed_sensitivity() * classic_factor(delta) / sigma
+        self.claimed_sensitivity() * classic_factor(delta) / self.sigma()
     }
 
     /// σ = Δs·√(2 ln(1.25/δ))/ε_k: the noise that the paper's condition asks for.

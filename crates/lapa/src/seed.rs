@@ -35,6 +35,8 @@ pub enum Purpose {
     Channel = 10,
     /// The noise on a device's label histogram (round is 0).
     Histogram = 11,
+    /// What an optimiser of transmit powers draws; in place of the round, which optimiser.
+    Power = 12,
 }
 
 /// The stream for one purpose, one round and one device.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::control::Control;
 use super::radio::{Aggregate, Radio, Transmit};
 use lapa_privacy::allocate::{Basis, PidError};
 use lapa_privacy::{Adjacency, NoiseKind, Sampling};
@@ -31,6 +32,8 @@ pub struct Experiment {
     pub transmit: Transmit,
     /// `[aggregate]`
     pub aggregate: Aggregate,
+    /// `[control]`
+    pub control: Control,
     /// `[observe]`
     pub observe: Observe,
 }
@@ -245,6 +248,9 @@ pub struct Privacy {
     /// A ledger shared with other runs; absent: `ledger.db` in the run's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
+    /// Share of each device's budget that this run may spend; all where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_share: Option<f64>,
     /// κ, the share of the channel noise's variance that is counted.
     pub channel_trust: f64,
     /// `lapa`: K_p

@@ -4,6 +4,9 @@
 //! the JSON Schema (`verify`) → typed, with absent keys (`raw`) → defaults filled in and keys
 //! checked against each other (`resolve`) → [`Experiment`].
 
+mod control;
+#[cfg(test)]
+mod control_tests;
 mod defaults;
 mod document;
 mod error;
@@ -17,6 +20,7 @@ mod radio_input_tests;
 mod radio_tests;
 mod raw;
 mod resolve;
+mod resolve_control;
 mod resolve_radio;
 #[cfg(test)]
 mod round_trip;
@@ -26,6 +30,9 @@ mod template;
 mod tests;
 mod verify;
 
+pub use control::{
+    BoundForm, Control, EvaluationChoice, NoiseControl, Pilot, PowerChoice, SwitchRule,
+};
 pub use error::ConfigError;
 pub use experiment::{
     AllocatorName, BatchSampling, Clip, Data, Entropy, Experiment, Learn, ModelName, ModelSpec,

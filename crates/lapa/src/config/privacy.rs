@@ -67,6 +67,7 @@ pub(super) fn resolve(
         noise: raw.noise.unwrap_or(defaults::NOISE),
         entropy: raw.entropy.unwrap_or_default(),
         ledger: raw.ledger,
+        budget_share: raw.budget_share,
         channel_trust: raw.channel_trust.unwrap_or(defaults::CHANNEL_TRUST),
         pid_proportional: lapa.then(|| raw.pid_proportional.unwrap_or(defaults::PID_PROPORTIONAL)),
         pid_integral: lapa.then(|| raw.pid_integral.unwrap_or(defaults::PID_INTEGRAL)),
@@ -74,6 +75,15 @@ pub(super) fn resolve(
         pid_error: lapa.then(|| raw.pid_error.unwrap_or(defaults::pid_error(basis))),
         decay: lapa.then(|| raw.decay.unwrap_or(defaults::DECAY)),
     };
+    if privacy.budget_share.is_some() && !(noisy && basis == Basis::Certified) {
+        return Err(document.error(
+            &["privacy.budget_share", "privacy.basis", "privacy.allocator"],
+            "`privacy.budget_share` belongs to `privacy.basis` = \"certified\" with noise: \
+             elsewhere devices have no budgets of their own"
+                .into(),
+            "remove budget_share, or set privacy.epsilon on basis certified",
+        ));
+    }
     if noisy {
         check_noise(&privacy, learn, document)?;
     }
@@ -248,6 +258,15 @@ fn check_noise(privacy: &Privacy, learn: &Learn, document: &Document) -> Result<
     let amplified = privacy.sampling == BatchSampling::Poisson
         && learn.batch_fraction < 1.0
         && privacy.noise == NoiseKind::Gaussian;
+    if amplified && privacy.adjacency == Adjacency::ReplaceOne && privacy.budget_share.is_some() {
+        return Err(document.error(
+            &["privacy.budget_share", "privacy.adjacency"],
+            "`privacy.budget_share` does not go with `privacy.adjacency` = \"replace-one\" and \
+             poisson batches, which can be costed only as a plan of equal releases"
+                .into(),
+            "use adjacency = \"zero-out\", or remove budget_share",
+        ));
+    }
     if amplified
         && privacy.adjacency == Adjacency::ReplaceOne
         && privacy.allocator != AllocatorName::Uniform

@@ -3,6 +3,7 @@
 //! These types are also the reference of the file. Their doc comments and ranges become the JSON
 //! Schema, and from it come the check of single values, the error texts and the template.
 
+use super::control::{BoundForm, EvaluationChoice, NoiseControl, Pilot, PowerChoice, SwitchRule};
 use super::experiment::{
     AllocatorName, BatchSampling, Clip, Entropy, ModelName, Norm, ObserveDevices, Profile, Scheme,
     Update,
@@ -46,6 +47,9 @@ pub(super) struct RawExperiment {
     pub transmit: RawTransmit,
     /// Whom the base station listens to, and with which weight.
     pub aggregate: RawAggregate,
+    /// When channel noise stands in for artificial noise, and how much power each device spends.
+    /// `lapa power` compares ways to choose powers, `lapa bound` shows what they are judged by.
+    pub control: RawControl,
     /// What the metrics record.
     pub observe: RawObserve,
 }
@@ -191,6 +195,10 @@ pub(super) struct RawPrivacy {
     /// Default: ledger.db in the run's folder.
     #[schemars(extend("examples" = ["PATH"]))]
     pub ledger: Option<PathBuf>,
+    /// Basis certified: share of each device's budget that this run may spend; the rest is left to
+    /// other runs on the same ledger. Default: all of it.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub budget_share: Option<f64>,
     /// Share of the variance of the receiver's noise that is counted as privacy, from 0 (nothing)
     /// to 1. Above 0 it needs coordinates sent as amplitudes; radio.noise_power_w is then a
     /// promise: a better receiver would break it.
@@ -313,6 +321,72 @@ pub(super) struct RawAggregate {
     pub sinr_threshold_db: Option<f64>,
     /// What happens in a round in which no device has a link that is good enough.
     pub none_selected: Option<NoneSelected>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawControl {
+    /// What artificial noise does beside the channel's. All but always need
+    /// privacy.channel_trust above 0.
+    pub noise: Option<NoiseControl>,
+    /// Noise switch: when the channel's noise suffices.
+    pub switch_rule: Option<SwitchRule>,
+    /// Where the devices' transmit powers come from. What is optimised, is after a pilot run.
+    pub power: Option<PowerChoice>,
+    /// The most that all devices together may send with, in watts. Default: for each device 0.075,
+    /// or transmit.max_power_w if that is less.
+    #[schemars(range(min = 1e-12, max = 1e9))]
+    pub total_power_w: Option<f64>,
+    /// The least that all devices together send with, in watts. Default: a hundredth of
+    /// total_power_w.
+    #[schemars(range(min = 0, max = 1e9))]
+    pub least_power_w: Option<f64>,
+    /// What the pilot trains on.
+    pub pilot: Option<Pilot>,
+    /// Pilot private: its share of each device's budget.
+    #[schemars(range(min = 0.02, max = 0.9))]
+    pub pilot_share: Option<f64>,
+    /// How powers are judged.
+    pub evaluation: Option<EvaluationChoice>,
+    /// Which form of the convergence bound powers are judged by.
+    pub bound: Option<BoundForm>,
+    /// Smoothness L of the loss, for the bound. `lapa bound` estimates it. It must not follow from
+    /// private data.
+    #[schemars(range(min = 1e-9, max = 1e9))]
+    pub smoothness: Option<f64>,
+    /// Strong convexity mu of the loss, for the bound; as smoothness.
+    #[schemars(range(min = 1e-9, max = 1e9))]
+    pub convexity: Option<f64>,
+    /// Dissimilarity delta of the devices, for the bound; as smoothness.
+    #[schemars(range(min = 1, max = 1e6))]
+    pub dissimilarity: Option<f64>,
+    /// Evaluations of CMA-ES. (The random search takes as many as DDPG: episodes times steps.)
+    #[schemars(range(min = 1, max = 100_000_000))]
+    pub evaluations: Option<u32>,
+    /// DDPG: episodes.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub episodes: Option<u32>,
+    /// DDPG: steps of an episode.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub steps: Option<u32>,
+    /// DDPG: width of the two hidden layers of actor and critic.
+    #[schemars(range(min = 1, max = 4096))]
+    pub hidden: Option<u32>,
+    /// DDPG: transitions in a batch.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub batch: Option<u32>,
+    /// DDPG: discount factor.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
+    pub discount: Option<f64>,
+    /// DDPG: how far target networks move in a step. The paper has 0.001.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub soft_update: Option<f64>,
+    /// DDPG: learning rate of the actor.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub actor_rate: Option<f64>,
+    /// DDPG: learning rate of the critic.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub critic_rate: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

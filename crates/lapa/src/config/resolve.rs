@@ -1,5 +1,6 @@
 //! Gives every key its value and checks the keys against each other.
 
+use super::control::PowerChoice;
 use super::defaults;
 use super::document::Document;
 use super::error::ConfigError;
@@ -7,9 +8,12 @@ use super::experiment::{
     Clip, Data, Experiment, Learn, ModelName, ModelSpec, Norm, Observe, PartitionSpec, Profile,
     Run, Scheme,
 };
-use super::raw::{RawExperiment, RawLearn, RawModel, RawPartition, RawPrivacy, RawRange, RawRun};
+use super::radio::Powers;
+use super::raw::{
+    RawExperiment, RawLearn, RawModel, RawPartition, RawPowers, RawPrivacy, RawRange, RawRun,
+};
 use super::verify::nearest;
-use super::{privacy, resolve_radio};
+use super::{privacy, resolve_control, resolve_radio};
 use crate::data::DataName;
 
 pub(super) fn resolve(
@@ -18,6 +22,7 @@ pub(super) fn resolve(
 ) -> Result<Experiment, ConfigError> {
     privacy::prefer_flags(&mut raw.privacy, document);
     resolve_radio::prefer_flags(&mut raw.aggregate, raw.transmit.uplink, document);
+    resolve_control::prefer_flags(&mut raw.control, &mut raw.transmit, document);
     let profile = raw.profile.unwrap_or_default();
     let data = data(raw.data.name, document)?;
     let model = model(&raw.model, profile, document)?;
@@ -36,9 +41,27 @@ pub(super) fn resolve(
     let partition = partition(&raw.partition, document)?;
     privacy::check_sizes(&privacy, &partition, document)?;
     let radio = resolve_radio::radio(raw.radio, partition.devices, document)?;
-    let transmit = resolve_radio::transmit(raw.transmit, partition.devices, &learn, document)?;
+    let powers = raw.transmit.power_w.clone();
+    if powers.is_none() && raw.control.power.is_some_and(|power| power != PowerChoice::File) {
+        // Set below: the default of power_w is not to be checked in its place.
+        raw.transmit.power_w = Some(RawPowers::All(0.0));
+    }
+    let mut transmit = resolve_radio::transmit(raw.transmit, partition.devices, &learn, document)?;
     resolve_radio::check_channel_trust(&privacy, &transmit, document)?;
     let aggregate = resolve_radio::aggregate(raw.aggregate, &privacy, document)?;
+    let devices = partition.devices;
+    let control = resolve_control::control(
+        raw.control,
+        devices,
+        &privacy,
+        &transmit,
+        powers.as_ref(),
+        document,
+    )?;
+    if control.power != PowerChoice::File {
+        transmit.power_w =
+            Powers::All(resolve_control::average_power(&control, &transmit, devices));
+    }
     Ok(Experiment {
         profile,
         run: run(&raw.run),
@@ -50,6 +73,7 @@ pub(super) fn resolve(
         radio,
         transmit,
         aggregate,
+        control,
         observe: Observe { devices: raw.observe.devices.unwrap_or_default() },
     })
 }

@@ -114,6 +114,7 @@ fn privacy() -> impl Strategy<Value = (Privacy, Option<Clip>, Option<Update>)> {
                 noise: NoiseKind::Gaussian,
                 entropy,
                 ledger: ledger.map(Into::into),
+                budget_share: None,
                 channel_trust: 0.0,
                 pid_proportional: lapa.then_some(pid),
                 pid_integral: lapa.then_some(pid / 2.0),
@@ -216,6 +217,39 @@ fn aggregate() -> impl Strategy<Value = Aggregate> {
     )
 }
 
+/// No noise of the channel is counted here, so artificial noise is always there.
+fn control() -> impl Strategy<Value = Control> {
+    let powers = select(vec![PowerChoice::File, PowerChoice::Equal, PowerChoice::Full]);
+    let pilots = select(vec![Pilot::Synthetic, Pilot::Private]);
+    let bounds = select(vec![BoundForm::Corrected, BoundForm::Printed]);
+    let shares = (0.0..0.9f64, 1e-9..=1.0f64, 1e-9..=1.0f64);
+    (powers, pilots, bounds, 1e-12..1e9f64, 1..=4096u32, shares).prop_map(
+        |(power, pilot, bound, number, count, (share, rate, soft_update))| Control {
+            noise: NoiseControl::Always,
+            switch_rule: None,
+            power,
+            total_power_w: number,
+            least_power_w: 0.0,
+            pilot,
+            pilot_share: (pilot == Pilot::Private).then_some(share.max(0.02)),
+            evaluation: EvaluationChoice::Trace,
+            bound,
+            smoothness: number.max(1e-9),
+            convexity: rate,
+            dissimilarity: 1.0 + share,
+            evaluations: count,
+            episodes: count,
+            steps: 2 * count,
+            hidden: count,
+            batch: count,
+            discount: share,
+            soft_update,
+            actor_rate: rate,
+            critic_rate: soft_update,
+        },
+    )
+}
+
 fn experiments() -> impl Strategy<Value = Experiment> {
     let data = select(vec!["mnist", "fashion-mnist", "synthetic", "idx:a \"b\"\\c\n"]);
     let words = (
@@ -224,7 +258,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         select(vec![ObserveDevices::List, ObserveDevices::Summary]),
     );
     let numbers = (1e-6..=1.0f64, 1e-9..1e9f64, 0.0..1.0f64, 1e-9..1e9f64);
-    let air = (radio(), transmit(), aggregate());
+    let air = (radio(), transmit(), aggregate(), control());
     (run(), data, partition(), model_and_clip(), words, numbers, privacy(), air).prop_map(
         |(
             run,
@@ -234,12 +268,23 @@ fn experiments() -> impl Strategy<Value = Experiment> {
             (profile, mut update, devices),
             numbers,
             (privacy, needed_clip, needed_update),
-            (radio, transmit, aggregate),
+            (radio, mut transmit, aggregate, mut control),
         )| {
             clip = needed_clip.unwrap_or(clip);
             update = needed_update.unwrap_or(update);
             if clip == Clip::Sample && model.norm == Norm::Batch {
                 model.norm = Norm::Group;
+            }
+            if control.power != PowerChoice::File {
+                let average = control.total_power_w / f64::from(partition.devices);
+                transmit.power_w = Powers::All(average.min(transmit.max_power_w));
+            }
+            // A pilot needs a budget that it is a part of.
+            let divides = privacy.basis == lapa_privacy::allocate::Basis::Certified
+                && privacy.initial_sigma.is_none()
+                && privacy.adjacency != lapa_privacy::Adjacency::ReplaceOne;
+            if !divides {
+                (control.pilot, control.pilot_share) = (Pilot::Synthetic, None);
             }
             Experiment {
                 profile,
@@ -260,6 +305,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                 radio,
                 transmit,
                 aggregate,
+                control,
                 observe: Observe { devices },
             }
         },

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 /// Keys whose default follows other keys. The template shows them commented out, so that a change
 /// of those others takes effect.
-const FOLLOWERS: [&str; 38] = [
+const FOLLOWERS: [&str; 44] = [
     "partition.devices",
     "partition.iid",
     "partition.non_iid",
@@ -34,6 +34,7 @@ const FOLLOWERS: [&str; 38] = [
     "privacy.adjacency",
     "privacy.noise",
     "privacy.ledger",
+    "privacy.budget_share",
     "privacy.pid_proportional",
     "privacy.pid_integral",
     "privacy.pid_window",
@@ -50,6 +51,11 @@ const FOLLOWERS: [&str; 38] = [
     "aggregate.histogram_share",
     "aggregate.ser_threshold",
     "aggregate.sinr_threshold_db",
+    "control.switch_rule",
+    "control.total_power_w",
+    "control.least_power_w",
+    "control.pilot_share",
+    "transmit.power_w",
 ];
 
 /// A configuration file with every key, its meaning, its default and what it allows.
@@ -63,6 +69,7 @@ pub fn template() -> String {
         ("privacy", "epsilon", json!(defaults::EPSILON)),
         ("privacy", "initial_sigma", json!(defaults::INITIAL_SIGMA_EXAMPLE)),
         ("privacy", "ledger", json!("PATH")),
+        ("privacy", "budget_share", json!(1.0)),
         ("privacy", "pid_proportional", json!(defaults::PID_PROPORTIONAL)),
         ("privacy", "pid_integral", json!(defaults::PID_INTEGRAL)),
         ("privacy", "pid_window", json!(defaults::PID_WINDOW)),
@@ -78,6 +85,8 @@ pub fn template() -> String {
         ("aggregate", "histogram_share", json!(defaults::HISTOGRAM_SHARE)),
         ("aggregate", "ser_threshold", json!(defaults::SER_THRESHOLD_EXAMPLE)),
         ("aggregate", "sinr_threshold_db", json!(defaults::SINR_THRESHOLD_EXAMPLE)),
+        ("control", "switch_rule", json!(defaults::SWITCH_RULE)),
+        ("control", "pilot_share", json!(defaults::PILOT_SHARE)),
     ] {
         values[section][key] = value;
     }

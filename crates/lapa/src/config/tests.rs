@@ -153,17 +153,17 @@ fn unknown_keys_get_the_nearest_one() {
     refuses(
         "[lern]\n",
         "lapa.toml:1:2: unknown key `lern`: expected one of profile, run, data, partition, model, \
-         learn, privacy, radio, transmit, aggregate, observe\n  help: did you mean `learn`?",
+         learn, privacy, radio, transmit, aggregate, control, observe\n  help: did you mean `learn`?",
     );
     refuses(
         "rounds = 3\n",
         "lapa.toml:1:1: unknown key `rounds`: expected one of profile, run, data, partition, \
-         model, learn, privacy, radio, transmit, aggregate, observe\n  help: `rounds` belongs to [run]",
+         model, learn, privacy, radio, transmit, aggregate, control, observe\n  help: `rounds` belongs to [run]",
     );
     refuses(
         "[wifi]\npower = 1\n",
         "lapa.toml:1:2: unknown key `wifi`: expected one of profile, run, data, partition, \
-         model, learn, privacy, radio, transmit, aggregate, observe",
+         model, learn, privacy, radio, transmit, aggregate, control, observe",
     );
     // The first mistake in the file comes first, whatever its section.
     assert_eq!(read("[run]\nx = 1\n[data]\ny = 2\n").unwrap_err().line_column(), Some((2, 1)));
@@ -361,7 +361,7 @@ fn mistakes_in_flags_name_the_flag() {
         "",
         &["ran.rounds=3"],
         "-c ran.rounds=3: unknown key `ran`: expected one of profile, run, data, partition, model, \
-         learn, privacy, radio, transmit, aggregate, observe\n  help: did you mean `run`?",
+         learn, privacy, radio, transmit, aggregate, control, observe\n  help: did you mean `run`?",
     );
     flags_refuse(
         "profile = \"paper\"",

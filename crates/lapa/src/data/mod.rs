@@ -156,9 +156,14 @@ pub fn load(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dat
         DataName::FashionMnist => {
             load_known(name, &known::fashion_mnist(), &cache_dir()?, on_event)
         }
-        DataName::Synthetic => Ok(synthetic::dataset()),
+        DataName::Synthetic => Ok(synthetic::dataset(synthetic::TRAIN, synthetic::TEST)),
         DataName::Idx(folder) => folder::load(folder),
     }
+}
+
+/// As many synthetic digits as asked for: public data for whatever must spend no privacy.
+pub fn digits(train: usize, test: usize) -> Dataset {
+    synthetic::dataset(train, test)
 }
 
 /// Makes sure that the files of a data set are there and good, and says in which folder they are;

@@ -25,10 +25,10 @@ const SEED: u64 = 0;
 
 type Point = (f32, f32);
 
-/// Draws the whole data set.
-pub fn dataset() -> Dataset {
-    let train = split(0, TRAIN);
-    let test = split(1, TEST);
+/// Draws `train` and `test` images. More of them begin with the same ones.
+pub fn dataset(train: usize, test: usize) -> Dataset {
+    let train = split(0, train);
+    let test = split(1, test);
     let hashes = [
         ("train-images", &train.images),
         ("train-labels", &train.labels),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_bytes_never_change() {
-        let data = dataset();
+        let data = dataset(TRAIN, TEST);
         let hashes: Vec<&str> = data.hashes.iter().map(|hash| hash.sha256.as_str()).collect();
         assert_eq!(
             hashes,
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn labels_are_balanced_and_images_differ() {
-        let Dataset { train, test, classes, .. } = dataset();
+        let Dataset { train, test, classes, .. } = dataset(TRAIN, TEST);
         assert_eq!((train.len(), test.len(), classes), (TRAIN, TEST, CLASSES));
         for (split, each) in [(&train, TRAIN / CLASSES), (&test, TEST / CLASSES)] {
             for class in 0..CLASSES {

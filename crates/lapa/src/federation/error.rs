@@ -38,6 +38,16 @@ pub enum FederationError {
     /// A network of one's own has batch norm, and samples are to be clipped.
     #[error("learn.clip = \"sample\" does not go with batch norm: use group norm")]
     NoSampleGradients,
+    /// Powers that are still to be chosen.
+    #[error(
+        "control.power = {} has powers chosen after a pilot run, which a single run does not have: \
+         call lapa_control::staged_run, or set control.power = \"file\"",
+        serde_json::to_string(power).unwrap_or_default()
+    )]
+    PowersNotChosen {
+        /// `control.power`
+        power: crate::config::PowerChoice,
+    },
     /// No threads.
     #[error(transparent)]
     Threads(#[from] CrewError),

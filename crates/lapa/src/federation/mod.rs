@@ -5,6 +5,7 @@ mod base_station;
 mod devices;
 mod error;
 mod record;
+mod study;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use lapa_privacy::ledger::{DataKey, Ledger};
 use sha2::{Digest, Sha256};
 
 pub use error::FederationError;
+pub use study::{LocalStudy, Study, StudyError};
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Threshold, Weighting, WeightingState};
 use crate::config::{Clip, Experiment, Transmit, UplinkName};
@@ -74,6 +76,10 @@ impl Federation {
         }
         if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
             return Err(FederationError::NoSampleGradients);
+        }
+        let power = experiment.control.power;
+        if power.needs_pilot() {
+            return Err(FederationError::PowersNotChosen { power });
         }
         let seed = experiment.run.seed;
         let partition = crate::partition::partition(

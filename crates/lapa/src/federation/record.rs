@@ -6,7 +6,7 @@ use lapa_wireless::units::Db;
 
 use super::{Federation, FederationError};
 use crate::config::{Entropy, ObserveDevices, Rule};
-use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, RoundRecord};
+use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, NoiseMode, RoundRecord};
 use crate::privatize::{Budgets, Decision, Granted, PrivatizeError};
 use crate::transmit::Link;
 
@@ -28,6 +28,7 @@ impl Federation {
                 weight,
                 epsilon: granted.epsilon,
                 sigma_artificial: granted.sigma(),
+                sigma_required: granted.sigma_required,
                 angle: granted.angle,
                 selected: true,
                 sigma_channel: granted.sigma_channel,
@@ -51,6 +52,9 @@ impl Federation {
             loss: evaluation.map(|(_, loss)| loss),
             pid_error: decision.pid_error,
             epsilon_round: decision.epsilon_round,
+            noise_mode: noise_mode(granted),
+            under_noised: granted.iter().filter_map(Granted::under_noising).count() as u32,
+            under_noising: granted.iter().filter_map(Granted::under_noising).reduce(f64::max),
             outages: passed_over.len() as u32,
             airtime_s: air.time.0,
             energy_j: air.energy.0,
@@ -75,6 +79,19 @@ impl Federation {
     }
 }
 
+/// Where the noise of a round came from.
+fn noise_mode(granted: &[Granted]) -> Option<NoiseMode> {
+    let noisy = || granted.iter().filter(|granted| granted.sigma_required > 0.0);
+    noisy().next()?;
+    if noisy().all(|granted| granted.sigma() == 0.0) {
+        return Some(NoiseMode::Channel);
+    }
+    match noisy().all(|granted| granted.sigma() >= granted.sigma_required) {
+        true => Some(NoiseMode::Artificial),
+        false => Some(NoiseMode::Mixed),
+    }
+}
+
 /// What there is to say of a device that does not send.
 fn silent(
     budgets: &mut Budgets,
@@ -88,6 +105,7 @@ fn silent(
         weight: 0.0,
         epsilon: 0.0,
         sigma_artificial: 0.0,
+        sigma_required: 0.0,
         spent_claimed: spent.claimed,
         spent_provable: spent.provable,
         angle: None,

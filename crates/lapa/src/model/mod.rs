@@ -7,6 +7,7 @@
 //! [`Worker`] is one thread's scratch memory for a network: after its first batch it allocates
 //! nothing of its own (a matrix product still asks for a packing buffer).
 
+mod function;
 mod gemm;
 mod kernels;
 mod layer;
@@ -16,6 +17,7 @@ mod stage;
 mod worker;
 mod zoo;
 
+pub use function::Function;
 pub use gemm::matrix_product;
 pub(crate) use kernels::add_scaled;
 pub use kernels::in_use as kernels_in_use;

@@ -37,6 +37,13 @@ pub struct RoundRecord {
     /// `ε^[t]`, the round's budget over all devices (basis paper).
     #[serde(with = "number::optional")]
     pub epsilon_round: Option<f64>,
+    /// Where the noise of the round came from; null if there was none.
+    pub noise_mode: Option<NoiseMode>,
+    /// Devices with less noise than their share of the budget asks for (switch_rule sum).
+    pub under_noised: u32,
+    /// The largest σ_required/σ among them.
+    #[serde(with = "number::optional")]
+    pub under_noising: Option<f64>,
     /// Wall-clock time of the round.
     #[serde(with = "number")]
     pub seconds: f64,
@@ -54,6 +61,18 @@ pub struct RoundRecord {
     pub downlink_bytes: u64,
     /// The devices that took part, or quantiles over them.
     pub devices: DeviceRecords,
+}
+
+/// Where the noise of a round came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseMode {
+    /// Every device added all the noise that its share asks for.
+    Artificial,
+    /// Some added none, or only a part, and left the rest to the channel.
+    Mixed,
+    /// No device added any: the channel's noise is all there is.
+    Channel,
 }
 
 /// The `devices` field of a [`RoundRecord`].
@@ -117,6 +136,10 @@ pub struct DeviceRecord {
     /// Standard deviation of the artificial noise on each coordinate.
     #[serde(with = "number")]
     pub sigma_artificial: f64,
+    /// Standard deviation of the noise, of whatever source, that the device's share of the budget
+    /// asks for.
+    #[serde(with = "number")]
+    pub sigma_required: f64,
     /// The paper's sum of epsilons so far.
     #[serde(with = "number")]
     pub spent_claimed: f64,
@@ -161,6 +184,8 @@ pub struct DeviceSummary {
     pub epsilon: Option<Quantiles>,
     /// Artificial noise.
     pub sigma_artificial: Option<Quantiles>,
+    /// Noise asked for.
+    pub sigma_required: Option<Quantiles>,
     /// The paper's sums of epsilons.
     pub spent_claimed: Option<Quantiles>,
     /// What is provably spent.

@@ -37,6 +37,7 @@ impl DeviceSummary {
             weight: over(|d| Some(d.weight)),
             epsilon: over(|d| Some(d.epsilon)),
             sigma_artificial: over(|d| Some(d.sigma_artificial)),
+            sigma_required: over(|d| Some(d.sigma_required)),
             spent_claimed: over(|d| Some(d.spent_claimed)),
             spent_provable: over(|d| Some(d.spent_provable)),
             angle: over(|d| d.angle),
@@ -85,6 +86,7 @@ mod tests {
             weight: 0.1 * f64::from(k),
             epsilon: 0.5 * f64::from(k),
             sigma_artificial: 20.0 + f64::from(k),
+            sigma_required: 60.0 + f64::from(k),
             spent_claimed: 30.0 + f64::from(k),
             spent_provable: 40.0 + f64::from(k),
             angle: (k > 1).then_some(f64::from(k)),
@@ -105,6 +107,7 @@ mod tests {
         assert_eq!(summary.weight.unwrap().min, 0.1);
         assert_eq!(summary.epsilon.unwrap().max, 1.5);
         assert_eq!(summary.sigma_artificial.unwrap().median, 22.0);
+        assert_eq!(summary.sigma_required.unwrap().max, 63.0);
         assert_eq!(summary.spent_claimed.unwrap().min, 31.0);
         assert_eq!(summary.spent_provable.unwrap().max, 43.0);
         assert_eq!(summary.angle.unwrap().min, 2.0);

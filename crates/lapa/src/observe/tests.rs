@@ -18,6 +18,7 @@ fn device(device: u32, gradient_norm: f64) -> DeviceRecord {
         weight: 0.1,
         epsilon: 0.5,
         sigma_artificial: 2.0,
+        sigma_required: 2.5,
         spent_claimed: 3.0,
         spent_provable: f64::INFINITY,
         angle: None,
@@ -37,6 +38,9 @@ fn record(round: u32, accuracy: Option<f64>, devices: DeviceRecords) -> RoundRec
         loss: accuracy.map(|a| 1.0 - a),
         pid_error: accuracy,
         epsilon_round: None,
+        noise_mode: Some(NoiseMode::Mixed),
+        under_noised: 0,
+        under_noising: None,
         seconds: 0.5,
         outages: 1,
         airtime_s: 0.25,
@@ -82,18 +86,22 @@ fn a_line_is_exactly_this() {
         fs::read_to_string(&path).unwrap(),
         concat!(
             r#"{"round":1,"accuracy":0.1,"loss":0.9,"pid_error":0.1,"epsilon_round":null,"#,
+            r#""noise_mode":"mixed","under_noised":0,"under_noising":null,"#,
             r#""seconds":0.5,"outages":1,"airtime_s":0.25,"energy_j":0.125,"#,
             r#""uplink_bytes":80,"downlink_bytes":160,"devices":["#,
             r#"{"device":0,"samples":600,"weight":0.1,"epsilon":0.5,"sigma_artificial":2.0,"#,
+            r#""sigma_required":2.5,"#,
             r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"sinr_db":"inf","#,
             r#""ser":0.0,"selected":true,"sigma_channel":0.0,"gradient_norm":1.25,"#,
             r#""clipped":0.0},"#,
             r#"{"device":7,"samples":600,"weight":0.1,"epsilon":0.5,"sigma_artificial":2.0,"#,
+            r#""sigma_required":2.5,"#,
             r#""spent_claimed":3.0,"spent_provable":"inf","angle":null,"sinr_db":"inf","#,
             r#""ser":0.0,"selected":true,"sigma_channel":0.0,"gradient_norm":"inf","#,
             r#""clipped":0.0}]}"#,
             "\n",
             r#"{"round":2,"accuracy":null,"loss":null,"pid_error":null,"epsilon_round":null,"#,
+            r#""noise_mode":"mixed","under_noised":0,"under_noising":null,"#,
             r#""seconds":0.5,"outages":1,"airtime_s":0.25,"energy_j":0.125,"#,
             r#""uplink_bytes":80,"downlink_bytes":160,"devices":[]}"#,
             "\n",
@@ -198,7 +206,7 @@ fn lines(records: &[RoundRecord]) -> String {
 
 #[test]
 fn a_table_row_is_a_device_in_a_round() {
-    use PhysicalType::{BOOLEAN, DOUBLE, INT64};
+    use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
     let empty = record(3, None, DeviceRecords::List(vec![]));
     let (columns, rows) = table_of(&lines(&[list(1, None), list(2, Some(0.1)), empty]));
     let expected = [
@@ -207,6 +215,9 @@ fn a_table_row_is_a_device_in_a_round() {
         ("loss", DOUBLE),
         ("pid_error", DOUBLE),
         ("epsilon_round", DOUBLE),
+        ("noise_mode", BYTE_ARRAY),
+        ("under_noised", INT64),
+        ("under_noising", DOUBLE),
         ("seconds", DOUBLE),
         ("outages", INT64),
         ("airtime_s", DOUBLE),
@@ -218,6 +229,7 @@ fn a_table_row_is_a_device_in_a_round() {
         ("weight", DOUBLE),
         ("epsilon", DOUBLE),
         ("sigma_artificial", DOUBLE),
+        ("sigma_required", DOUBLE),
         ("spent_claimed", DOUBLE),
         ("spent_provable", DOUBLE),
         ("angle", DOUBLE),
@@ -231,25 +243,26 @@ fn a_table_row_is_a_device_in_a_round() {
     assert_eq!(columns, expected.map(|(name, kind)| (name.to_string(), kind)));
     let air = [Field::Long(1), Field::Double(0.25), Field::Double(0.125)];
     let bytes = [Field::Long(80), Field::Long(160)];
-    let shared = [vec![Field::Double(0.5)], air.into(), bytes.into()].concat();
-    let row = |round, evaluation: [Field; 4], of_device: [Field; 14]| {
+    let noise = [Field::Str("mixed".into()), Field::Long(0), Field::Null];
+    let shared = [noise.into(), vec![Field::Double(0.5)], air.into(), bytes.into()].concat();
+    let row = |round, evaluation: [Field; 4], of_device: [Field; 15]| {
         [vec![Field::Long(round)], evaluation.into(), shared.to_vec(), of_device.into()].concat()
     };
     let on = |device, norm| {
-        let [epsilon, sigma, claimed] = [0.5, 2.0, 3.0].map(Field::Double);
+        let [epsilon, sigma, required, claimed] = [0.5, 2.0, 2.5, 3.0].map(Field::Double);
         let (weight, provable) = (Field::Double(0.1), Field::Double(f64::INFINITY));
         let (norm, clipped) = (Field::Double(norm), Field::Double(0.0));
         let (k, n) = (Field::Long(device), Field::Long(600));
         let [sinr, ser, channel] = [f64::INFINITY, 0.0, 0.0].map(Field::Double);
         let (angle, selected) = (Field::Null, Field::Bool(true));
         let link = [sinr, ser, selected, channel];
-        let release = [k, n, weight, epsilon, sigma, claimed, provable, angle];
+        let release = [k, n, weight, epsilon, sigma, required, claimed, provable, angle];
         [release.to_vec(), link.into(), vec![norm, clipped]].concat().try_into().unwrap()
     };
     let evaluated = || [0.1, 0.9, 0.1].map(Field::Double);
     let evaluated = || [evaluated().to_vec(), vec![Field::Null]].concat().try_into().unwrap();
     let not = || [const { Field::Null }; 4];
-    let nobody = [const { Field::Null }; 14];
+    let nobody = [const { Field::Null }; 15];
     let expected = [
         row(1, not(), on(0, 1.25)),
         row(1, not(), on(7, f64::INFINITY)),
@@ -265,9 +278,9 @@ fn a_summary_row_is_a_round() {
     let nobody = record(2, None, DeviceRecords::Summary(DeviceSummary::of(&[]).into()));
     let (columns, rows) = table_of(&lines(&[summary(1), nobody]));
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names[11..14], ["count", "samples_min", "samples_q25"]);
-    // Eleven of the round, the count, eleven times five quantiles and the angles, which nobody has.
-    assert_eq!((names.len(), rows.len()), (68, 2));
+    assert_eq!(names[14..17], ["count", "samples_min", "samples_q25"]);
+    // Fourteen of the round, the count, twelve times five quantiles and the angles, which nobody has.
+    assert_eq!((names.len(), rows.len()), (76, 2));
     let norm = names.iter().position(|&name| name == "gradient_norm_median").unwrap();
     assert_eq!((&rows[0][norm], &rows[1][norm]), (&Field::Double(1.5), &Field::Null));
 }
@@ -299,7 +312,7 @@ fn many_rows_take_several_row_groups() {
     let one = record(1, None, DeviceRecords::List((0..35_000).map(|k| device(k, 1.0)).collect()));
     let (_, rows) = table_of(&lines(&[one.clone(), one]));
     assert_eq!(rows.len(), 70_000);
-    assert!(rows.iter().enumerate().all(|(i, row)| row[11] == Field::Long((i % 35_000) as i64)));
+    assert!(rows.iter().enumerate().all(|(i, row)| row[14] == Field::Long((i % 35_000) as i64)));
 }
 
 #[test]

@@ -30,9 +30,28 @@ pub fn plot_run(
         points.filter(|(_, epsilon)| epsilon.is_finite()).collect()
     };
     let (provable, claimed) = (worst(|s| s.spent_provable), worst(|s| s.spent_claimed));
-    let noise_title = match initial_sigma {
-        Some(sigma) => format!("Artificial noise, σ₀² = {}", sigma * sigma),
-        None => "Artificial noise".into(),
+    let channel: Vec<(f64, f64)> = devices
+        .iter()
+        .filter_map(|(round, summary)| Some((*round, summary.sigma_channel?.median)))
+        .filter(|(_, sigma)| *sigma > 0.0)
+        .collect();
+    let mut noise_title = match channel.is_empty() {
+        true => "Artificial noise".to_owned(),
+        false => "Artificial and channel noise".into(),
+    };
+    if let Some(sigma) = initial_sigma {
+        noise_title += &format!(", σ₀² = {}", sigma * sigma);
+    }
+    // Where the channel's noise stands in for artificial noise the two differ.
+    let differs =
+        |(_, summary): &(f64, DeviceSummary)| summary.sigma_required != summary.sigma_artificial;
+    let required: Vec<(f64, f64)> = match devices.iter().any(differs) {
+        true => devices
+            .iter()
+            .filter_map(|(round, summary)| Some((*round, summary.sigma_required?.median)))
+            .filter(|(_, sigma)| *sigma > 0.0)
+            .collect(),
+        false => Vec::new(),
     };
 
     let mut figures = Vec::new();
@@ -46,9 +65,21 @@ pub fn plot_run(
         let figure = Figure::new("Test loss", "Round", "Cross-entropy");
         figures.push(("loss", figure.line(Series::new("loss", loss))));
     }
-    if !noise.is_empty() {
-        let figure = Figure::new(noise_title, "Round", "σ, median and range over devices");
-        figures.push(("noise", figure.log_y().line(Series::with_band("σ", noise))));
+    // Without privacy the channel's noise is no subject here.
+    let (asked, any) = (!required.is_empty(), !noise.is_empty());
+    if any || asked {
+        let mut figure =
+            Figure::new(noise_title, "Round", "σ, median and range over devices").log_y();
+        if any {
+            figure = figure.line(Series::with_band("artificial", noise));
+        }
+        if !channel.is_empty() {
+            figure = figure.line(Series::new("channel", channel));
+        }
+        if asked {
+            figure = figure.line(Series::new("required", required));
+        }
+        figures.push(("noise", figure));
     }
     if !provable.is_empty() && !claimed.is_empty() {
         let figure = Figure::new("Spent by the worst device", "Round", "ε").log_y();

@@ -26,6 +26,9 @@ pub(super) struct Account {
     pub(super) own_without_channel: f64,
     /// The paper's sum of epsilons over this run.
     pub(super) claimed: f64,
+    /// T_th so far: the last round with artificial noise, 0 if there was none; none before the
+    /// first release.
+    pub(super) switching_round: Option<u32>,
 }
 
 /// Refuses a new run to which the ledger has nothing to give, before it leaves a trace there.

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
+use lapa_privacy::Event;
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, Basis, Transcript};
 use lapa_privacy::ledger::{DataKey, Grant, Ledger, Repeat, Request, Terms, add_up};
-use lapa_privacy::{Event, Filter, Release};
 use rand::Rng;
 
 use super::account::{Account, ledger_terms, refuse_if_nothing_is_left};
 use super::allocator::allocator;
+use super::noise_control::{Replacement, sum_suffices};
 use super::readings::Readings;
 use super::scale::Amplitudes;
 use super::terms::{DeviceTerms, PrivatizeError, terms};
@@ -28,6 +29,8 @@ pub struct Granted {
     pub scale: f64,
     /// Standard deviation of the receiver's noise on each coordinate; 0 without amplitudes.
     pub sigma_channel: f64,
+    /// σ_required: the noise on each coordinate that its share of the budget asks for.
+    pub sigma_required: f64,
     /// The release.
     pub event: Event,
     /// What it costs on the basis of the run: ε_k as claimed, or of this one release as proved.
@@ -37,22 +40,22 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Standard deviation of the noise on each coordinate.
+    /// σ_required over what may be counted of the noise there is, where that is more than 1: how
+    /// much too little noise the device has.
+    pub fn under_noising(&self) -> Option<f64> {
+        let Event::Release(release) = &self.event else { return None };
+        let factor = self.sigma_required / release.sigma();
+        // More than what the roots round.
+        (factor > 1.0 + 1e-9).then_some(factor)
+    }
+
+    /// Standard deviation of the artificial noise on each coordinate.
     pub fn sigma(&self) -> f64 {
         match &self.event {
             Event::Release(release) => release.sigma_artificial,
             Event::Histogram(_) | Event::NonPrivate { .. } => 0.0,
         }
     }
-}
-
-/// What a device has spent so far, over all runs on its ledger.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spent {
-    /// The paper's sum of epsilons.
-    pub claimed: f64,
-    /// What can be proved; ∞ after a release without noise.
-    pub provable: f64,
 }
 
 /// What the grants of a round were decided with.
@@ -67,21 +70,22 @@ pub struct Decision {
 /// The budgets of all devices.
 pub struct Budgets {
     /// What the ledger knows the data by.
-    data: String,
+    pub(super) data: String,
     basis: Basis,
-    delta: f64,
+    pub(super) delta: f64,
     /// None: no noise.
     allocator: Option<Box<dyn Allocator>>,
     pub(super) accounts: Vec<Account>,
     pub(super) ledger: Ledger,
     pub(super) run: String,
     pub(super) repeat: Repeat,
-    rounds: u32,
+    pub(super) rounds: u32,
     /// How updates are sent as amplitudes; none where they are sent otherwise.
-    amplitudes: Option<Amplitudes>,
+    pub(super) amplitudes: Option<Amplitudes>,
+    replacement: Replacement,
     /// The last round for which the ledger was asked.
     asked: u32,
-    readings: Readings,
+    pub(super) readings: Readings,
     warnings: Vec<String>,
     out_of_range: bool,
 }
@@ -148,14 +152,18 @@ impl Budgets {
         let accounts: Vec<Account> = devices
             .into_iter()
             .zip(left)
-            .map(|(terms, start)| Account {
+            .map(|(terms, left)| Account {
+                start: match (&terms.filter, privacy.budget_share) {
+                    (Some(filter), Some(share)) => left.min(share * filter.capacity()),
+                    _ => left,
+                },
                 terms,
-                start,
                 others: 0.0,
                 others_without_channel: 0.0,
                 own: 0.0,
                 own_without_channel: 0.0,
                 claimed: 0.0,
+                switching_round: None,
             })
             .collect();
         let mut budgets = Self {
@@ -172,6 +180,7 @@ impl Budgets {
             },
             rounds,
             amplitudes,
+            replacement: Replacement::new(&experiment.control),
             asked: 0,
             readings: Readings::default(),
             warnings: Vec::new(),
@@ -268,6 +277,17 @@ impl Budgets {
         let (accounts, delta, noisy) = (&self.accounts, self.delta, self.allocator.is_some());
         let of_device: HashMap<u32, &Link> = links.iter().map(|link| (link.device, link)).collect();
         let amplitudes = self.amplitudes.as_ref();
+        let channel = |device: u32| amplitudes.zip(of_device.get(&device).copied());
+        let replacement = self.replacement;
+        let sum_suffices = replacement == Replacement::Sum && noisy && {
+            let mut devices = Vec::with_capacity(requests.len());
+            for &Request { device, share } in &requests {
+                let terms = &accounts[device as usize].terms;
+                devices.push((terms.required(share, delta)?, terms.trusted(channel(device))?));
+            }
+            sum_suffices(devices.into_iter())
+        };
+        let mut required: HashMap<u32, f64> = HashMap::new();
         let grants = self.ledger.record_round(
             &self.run,
             round,
@@ -277,8 +297,10 @@ impl Budgets {
             &mut |device, share| -> Result<(Event, f64), PrivatizeError> {
                 match noisy {
                     true => {
-                        let channel = amplitudes.zip(of_device.get(&device).copied());
-                        accounts[device as usize].terms.priced(share, delta, channel)
+                        let terms = &accounts[device as usize].terms;
+                        let sigma = terms.required(share, delta)?;
+                        required.insert(device, sigma);
+                        terms.priced(sigma, replacement, sum_suffices, channel(device))
                     }
                     false => Ok((unprotected(), f64::INFINITY)),
                 }
@@ -288,14 +310,24 @@ impl Budgets {
         for ((&link, grant), angle) in links.iter().zip(grants).zip(angles) {
             let device = link.device;
             let Grant::Released { event, cost, .. } = grant else { continue };
-            self.charge(device, &event, cost)?;
+            self.charge(round, device, &event, cost)?;
+            let sigma_required = required.get(&device).copied().unwrap_or_default();
             let epsilon = match self.basis {
                 Basis::Paper => event.claimed_epsilon(delta),
                 Basis::Certified => self.readings.of_one(&event, delta)?,
             };
             self.warn_of_range(round, device, epsilon);
             let (scale, sigma_channel) = self.on_air(&link, &event)?;
-            granted.push(Granted { device, link, scale, sigma_channel, event, epsilon, angle });
+            granted.push(Granted {
+                device,
+                link,
+                scale,
+                sigma_channel,
+                sigma_required,
+                event,
+                epsilon,
+                angle,
+            });
         }
         Ok((granted, decision))
     }
@@ -323,6 +355,7 @@ impl Budgets {
 
     pub(super) fn charge(
         &mut self,
+        round: u32,
         device: u32,
         event: &Event,
         cost: f64,
@@ -332,6 +365,10 @@ impl Budgets {
         let without_channel = account.cost_without_channel(event, cost)?;
         account.own_without_channel = add_up(account.own_without_channel, without_channel);
         account.claimed += event.claimed_epsilon(self.delta);
+        if let Event::Release(release) = event {
+            let last = if release.sigma_artificial > 0.0 { round } else { 0 };
+            account.switching_round = account.switching_round.max(Some(last));
+        }
         Ok(())
     }
 
@@ -357,63 +394,6 @@ impl Budgets {
         if let Some(allocator) = &mut self.allocator {
             allocator.observe(transcript, rng);
         }
-    }
-
-    /// What a device has spent: what can be proved, over this run and what others had spent before
-    /// it on the same ledger, and the paper's sum over this run.
-    pub fn spent(&mut self, device: u32) -> Result<Spent, PrivatizeError> {
-        let account = &self.accounts[device as usize];
-        let (claimed, spent) = (account.claimed, add_up(account.others, account.own));
-        let provable = self.readings.provable(account.terms.filter.as_ref(), spent, self.delta)?;
-        Ok(Spent { claimed, provable })
-    }
-
-    /// What is proved of a device's releases if no noise of the channel is counted.
-    pub fn spent_without_channel(&mut self, device: u32) -> Result<f64, PrivatizeError> {
-        let account = &self.accounts[device as usize];
-        let spent = add_up(account.others_without_channel, account.own_without_channel);
-        self.readings.provable(account.terms.filter.as_ref(), spent, self.delta)
-    }
-
-    /// The paper's sum of epsilons of a device over this run.
-    pub fn claimed(&self, device: u32) -> f64 {
-        self.accounts[device as usize].claimed
-    }
-
-    /// For each device, what can be proved of all that the ledger has of it by now, and the
-    /// largest budget that any run declared for it (0 where nothing is enforced).
-    pub fn ledger_readings(&mut self) -> Result<Vec<(f64, f64)>, PrivatizeError> {
-        let mut declared = vec![0.0f64; self.accounts.len()];
-        for terms in self.ledger.terms()? {
-            if terms.data != self.data || terms.terms.epsilon.is_infinite() {
-                continue;
-            }
-            if let Some(largest) = declared.get_mut(terms.device as usize) {
-                *largest = largest.max(terms.terms.epsilon);
-            }
-        }
-        let mut readings = Vec::with_capacity(declared.len());
-        for (device, declared) in (0..).zip(declared) {
-            let spent = self.ledger.spent(&self.data, device)?.unwrap_or_default();
-            let filter = self.accounts[device as usize].terms.filter.as_ref();
-            readings.push((self.readings.provable(filter, spent, self.delta)?, declared));
-        }
-        Ok(readings)
-    }
-
-    /// The budget that each device was given before round 1; none where nothing is enforced.
-    pub fn declared(&self, device: u32) -> Option<&Filter> {
-        self.accounts[device as usize].terms.filter.as_ref()
-    }
-
-    /// What each release of a device declares, noise apart.
-    pub fn release(&self, device: u32) -> &Release {
-        &self.accounts[device as usize].terms.release
-    }
-
-    /// Devices.
-    pub fn devices(&self) -> u32 {
-        self.accounts.len() as u32
     }
 
     /// What a checkpoint must hold, beside what the ledger holds.
@@ -451,7 +431,7 @@ impl Budgets {
                 // Round 0 is repeated unless the checkpoint has what came of it.
                 let done = recorded.round <= round && (recorded.round > 0 || known);
                 if done || self.repeat == Repeat::ChargeAgain {
-                    self.charge(device, &recorded.event, recorded.cost)?;
+                    self.charge(recorded.round, device, &recorded.event, recorded.cost)?;
                 }
             }
         }

@@ -41,7 +41,7 @@ impl Budgets {
         for (device, grant) in (0..).zip(grants) {
             granted.push(match grant {
                 Grant::Released { event, cost, .. } => {
-                    self.charge(device, &event, cost)?;
+                    self.charge(0, device, &event, cost)?;
                     match event {
                         Event::Histogram(histogram) => Some(histogram),
                         Event::Release(_) | Event::NonPrivate { .. } => None,

@@ -8,19 +8,22 @@ mod account;
 mod allocator;
 mod budgets;
 mod histograms;
+mod noise_control;
 mod readings;
 mod report;
 mod scale;
+mod standing;
 mod terms;
 
 use lapa_privacy::mechanism::{Grid, add_gaussian};
 use lapa_privacy::{Event, NoiseKind};
 use rand::Rng;
 
-pub use budgets::{Budgets, Decision, Granted, Spent};
+pub use budgets::{Budgets, Decision, Granted};
 pub use histograms::noisy_counts;
 pub use report::{PrivacySummary, round_up};
 pub use scale::power_scale;
+pub use standing::Spent;
 pub use terms::PrivatizeError;
 pub(crate) use terms::public_samples;
 

@@ -5,7 +5,7 @@ use lapa_privacy::allocate::Basis;
 use serde::{Deserialize, Serialize};
 
 use super::{Budgets, PrivatizeError};
-use crate::config::{AllocatorName, Entropy, Experiment, Histograms};
+use crate::config::{AllocatorName, Entropy, Experiment, Histograms, SwitchRule};
 use crate::observe::number;
 
 /// The privacy of a run, as summary.json states it.
@@ -97,6 +97,11 @@ impl PrivacySummary {
                 privacy.channel_trust,
                 round_up(self.epsilon_without_channel)
             );
+        }
+        if experiment.control.switch_rule == Some(SwitchRule::Sum) {
+            text += " Artificial noise ended when the channel's sufficed in the sum over the \
+                     devices (control.switch_rule): single devices may have had less noise than \
+                     was asked for, and the provable figure is about what they really had.";
         }
         text += " The unit is one record of one device: someone with several records, or on \
                  several devices, needs group privacy. Tuning on the same data is not covered.";

@@ -35,6 +35,16 @@ pub fn power_scale(
     Analog::scale(factor * release.clip_norm, coordinates, release.sigma_artificial)
 }
 
+/// What may be counted of the receiver's noise on an update sent as amplitudes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trusted {
+    /// κν: artificial noise of variance σ² raises the scale, and with it the receiver's noise, so
+    /// that it counts for (1 + κν)σ².
+    pub share: f64,
+    /// κνB²/q: without artificial noise.
+    pub variance: f64,
+}
+
 /// How an experiment sends its updates as amplitudes.
 #[derive(Clone, Debug)]
 pub(super) struct Amplitudes {
@@ -62,6 +72,14 @@ impl Amplitudes {
     /// c of a release; see [`power_scale`].
     pub fn scale(&self, release: &Release) -> Result<f64, UplinkError> {
         power_scale(release, self.steps, self.excess, self.coordinates)
+    }
+
+    /// κν and κνB²/q: what may be counted of the receiver's noise, as a share of the artificial
+    /// noise's own variance and on an update without any.
+    pub fn trusted(&self, release: &Release, link: &Link) -> Result<Trusted, UplinkError> {
+        let quiet = Release { sigma_artificial: 0.0, ..release.clone() };
+        let share = self.trust * link.receiver_noise();
+        Ok(Trusted { share, variance: share * self.scale(&quiet)?.powi(2) })
     }
 
     /// c√ν: standard deviation of the receiver's noise on each coordinate.

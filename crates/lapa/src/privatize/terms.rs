@@ -9,7 +9,8 @@ use lapa_privacy::{
     Release, calibrate, renyi_order,
 };
 
-use super::scale::Amplitudes;
+use super::noise_control::Replacement;
+use super::scale::{Amplitudes, Trusted};
 use crate::config::{AllocatorName, Clip, Experiment, Histograms};
 use crate::transmit::Link;
 
@@ -189,11 +190,12 @@ pub(super) fn terms(
     Ok(devices)
 }
 
-/// Whether releases are not all equal: a label histogram is among them, or noise of the channel
-/// makes some cheaper.
+/// Whether releases are not all equal: a label histogram is among them, noise of the channel makes
+/// some cheaper, or another run has other ones.
 fn has_other_costs(experiment: &Experiment) -> bool {
     experiment.aggregate.histograms == Some(Histograms::Noisy)
         || experiment.privacy.channel_trust > 0.0
+        || experiment.privacy.budget_share.is_some()
 }
 
 fn certified(experiment: &Experiment) -> bool {
@@ -291,37 +293,50 @@ fn unit(release: &Release) -> Result<(f64, Mechanism), EventError> {
 }
 
 impl DeviceTerms {
-    /// The release with the noise that a share pays for, and its cost in the same currency.
+    /// σ_required: the noise that a share pays for.
     ///
-    /// On basis paper the share is ε_k and σ = Δs·√(2 ln(1.25/δ))/ε_k, below the paper's eq. (19);
-    /// the cost is the provable μ², which nothing limits.
-    ///
-    /// The channel adds its noise to that: on the certified basis its trusted part lowers the
-    /// cost, not the artificial noise.
-    pub fn priced(
-        &self,
-        share: f64,
-        delta: f64,
-        channel: Option<(&Amplitudes, &Link)>,
-    ) -> Result<(Event, f64), PrivatizeError> {
-        let declare = |release: &mut Release| {
-            channel.map_or(Ok(()), |(amplitudes, link)| amplitudes.declare(release, link))
-        };
-        let mut release = self.release.clone();
+    /// On basis paper the share is ε_k and σ = Δs·√(2 ln(1.25/δ))/ε_k, below the paper's eq. (19).
+    pub fn required(&self, share: f64, delta: f64) -> Result<f64, PrivatizeError> {
         let Some(filter) = &self.filter else {
-            release.sigma_artificial = release.claimed_sigma(share, delta);
-            declare(&mut release)?;
-            let cost = self.cost(&release)?;
-            return Ok((Event::Release(release), cost));
+            return Ok(self.release.claimed_sigma(share, delta));
         };
-        let (sensitivity, unit) = unit(&release)?;
+        let (sensitivity, unit) = unit(&self.release)?;
         let noise = filter.mechanism_for(unit, share)?.noise_multiplier();
         // A hair more noise, so that σ/Δ rounds to no less than the multiplier paid for.
-        let sigmas = noise / unit.noise_multiplier() * (1.0 + 1e-12);
-        release.sigma_artificial = sensitivity * sigmas;
-        declare(&mut release)?;
+        Ok(sensitivity * (noise / unit.noise_multiplier() * (1.0 + 1e-12)))
+    }
+
+    /// The release of a device that needs `required`, with what `replacement` leaves to artificial
+    /// noise, and its cost in the filter's currency (on basis paper the provable μ², which nothing
+    /// limits).
+    ///
+    /// What may be counted of the channel's noise beyond `required` lowers the cost.
+    pub fn priced(
+        &self,
+        required: f64,
+        replacement: Replacement,
+        sum_suffices: bool,
+        channel: Option<(&Amplitudes, &Link)>,
+    ) -> Result<(Event, f64), PrivatizeError> {
+        let mut release = self.release.clone();
+        let trusted = self.trusted(channel)?;
+        release.sigma_artificial = replacement.artificial(required, trusted, sum_suffices);
+        if let Some((amplitudes, link)) = channel {
+            amplitudes.declare(&mut release, link)?;
+        }
         let cost = self.cost(&release)?;
         Ok((Event::Release(release), cost))
+    }
+
+    /// What may be counted of the channel's noise.
+    pub fn trusted(
+        &self,
+        channel: Option<(&Amplitudes, &Link)>,
+    ) -> Result<Trusted, PrivatizeError> {
+        match channel {
+            Some((amplitudes, link)) => Ok(amplitudes.trusted(&self.release, link)?),
+            None => Ok(Trusted::default()),
+        }
     }
 
     /// What a release costs: in the filter's currency, or the provable μ² where nothing is

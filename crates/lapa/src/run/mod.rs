@@ -26,10 +26,10 @@ pub use error::RunError;
 pub use folder::{Machine, Manifest, ManifestData, RunFolder, is_free};
 
 use crate::atomic::write_atomically;
-use crate::config::Experiment;
+use crate::config::{Experiment, NoiseControl, SwitchRule};
 use crate::data::{DataName, Dataset};
 use crate::federation::Federation;
-use crate::observe::{self, MetricsWriter, RoundRecord};
+use crate::observe::{self, MetricsWriter, RoundRecord, number};
 use crate::privatize::{PrivacySummary, PrivatizeError};
 use checkpoint::State;
 use folder::write_json;
@@ -85,9 +85,35 @@ pub struct Summary {
     pub uplink_bytes: u64,
     /// Bytes the base station sent in all.
     pub downlink_bytes: u64,
+    /// T_th, the last round with artificial noise: of all devices, or of each; null where the
+    /// channel's noise stands in for none.
+    pub switching_round: Option<SwitchingRound>,
+    /// Releases with less noise than asked for.
+    pub under_noised: UnderNoised,
     /// What was claimed, proved and spent.
     #[serde(flatten)]
     pub privacy: PrivacySummary,
+}
+
+/// T_th: the last round with artificial noise; 0 if there was none, the last of all if it never
+/// ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SwitchingRound {
+    /// One for all devices (switch_rule sum).
+    All(u32),
+    /// One for each device; none if it never sent.
+    Each(Vec<Option<u32>>),
+}
+
+/// Releases with less noise than their shares of the budgets asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnderNoised {
+    /// How many: one for each device and round.
+    pub device_rounds: u64,
+    /// The largest σ_required/σ among them; null if there are none.
+    #[serde(with = "number::optional")]
+    pub worst_factor: Option<f64>,
 }
 
 /// How a run ended.
@@ -298,10 +324,28 @@ impl Run {
             energy_j: records.iter().map(|record| record.energy_j).sum(),
             uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
             downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
+            switching_round: switching_round(&self.federation),
+            under_noised: UnderNoised {
+                device_rounds: records.iter().map(|record| u64::from(record.under_noised)).sum(),
+                worst_factor: records
+                    .iter()
+                    .filter_map(|record| record.under_noising)
+                    .reduce(f64::max),
+            },
             privacy: self.federation.privacy()?,
         };
         write_json(&folder.join(SUMMARY), &summary)?;
         Ok(summary)
+    }
+}
+
+fn switching_round(federation: &Federation) -> Option<SwitchingRound> {
+    let (control, budgets) = (&federation.experiment().control, federation.budgets());
+    let each = (0..budgets.devices()).map(|device| budgets.switching_round(device));
+    match (control.noise, control.switch_rule) {
+        (NoiseControl::Always, _) => None,
+        (_, Some(SwitchRule::Sum)) => each.max().flatten().map(SwitchingRound::All),
+        _ => Some(SwitchingRound::Each(each.collect())),
     }
 }
 

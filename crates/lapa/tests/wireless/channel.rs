@@ -4,9 +4,9 @@ use lapa_privacy::{Event, FilterKind, Release};
 
 use super::*;
 
-const ANALOG: [&str; 2] = ["transmit.uplink=analog", "transmit.access=orthogonal"];
+pub(super) const ANALOG: [&str; 2] = ["transmit.uplink=analog", "transmit.access=orthogonal"];
 
-fn release(recorded: &Recorded) -> &Release {
+pub(super) fn release(recorded: &Recorded) -> &Release {
     match &recorded.event {
         Event::Release(release) => release,
         other => panic!("{other:?}"),
@@ -15,7 +15,7 @@ fn release(recorded: &Recorded) -> &Release {
 
 /// Rényi divergence of order α of (1−q)·N(0, z²) + q·N(1, z²) from N(0, z²), by integration:
 /// ln E[((1−q) + q·e^{(2x−1)/(2z²)})^α]/(α−1).
-fn renyi(order: f64, rate: f64, z: f64) -> f64 {
+pub(super) fn renyi(order: f64, rate: f64, z: f64) -> f64 {
     let moment = integral(-14.0, 14.0 + order / z, |t| {
         let x = t * z;
         let ratio = (1.0 - rate) + rate * ((2.0 * x - 1.0) / (2.0 * z * z)).exp();

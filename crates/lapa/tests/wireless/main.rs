@@ -6,6 +6,7 @@ mod common;
 mod channel;
 mod costs;
 mod histograms;
+mod noise_control;
 mod power;
 mod runs;
 mod selection;

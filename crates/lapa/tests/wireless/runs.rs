@@ -75,23 +75,23 @@ fn results_do_not_depend_on_threads() {
     }
 }
 
-fn create(changes: &[&str], path: &Path) -> Run {
+pub(super) fn create(changes: &[&str], path: &Path) -> Run {
     Run::create(experiment(changes), data(), path).unwrap()
 }
 
-fn resume(path: &Path) -> Run {
+pub(super) fn resume(path: &Path) -> Run {
     let folder = RunFolder::open(path).unwrap();
     let experiment = folder.experiment().unwrap();
     Run::resume(folder, experiment, data()).unwrap()
 }
 
-fn finish(run: Run) {
+pub(super) fn finish(run: Run) {
     let outcome = run.execute(&mut |_| ControlFlow::Continue(())).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));
 }
 
 /// Runs until `round` rounds are done, then breaks off.
-fn stop_after(run: Run, round: u32) {
+pub(super) fn stop_after(run: Run, round: u32) {
     let outcome = run.execute(&mut |event| match event {
         RunEvent::Round(record) if record.round == round => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
@@ -100,7 +100,7 @@ fn stop_after(run: Run, round: u32) {
 }
 
 /// As after a kill in round 3: the checkpoint is that of the beginning, all else is ahead of it.
-fn kill_in_round_three(run: Run) {
+pub(super) fn kill_in_round_three(run: Run) {
     let checkpoint = run.folder().join("checkpoint.safetensors");
     let beginning = fs::read(&checkpoint).unwrap();
     stop_after(run, 2);
@@ -108,7 +108,7 @@ fn kill_in_round_three(run: Run) {
 }
 
 /// What must be the same in two runs: the model's bytes, metrics and summary without times.
-fn contents(folder: &Path) -> (Vec<u8>, Vec<Value>, Value) {
+pub(super) fn contents(folder: &Path) -> (Vec<u8>, Vec<Value>, Value) {
     let timeless = |text: &str| {
         let mut value: Value = serde_json::from_str(text).unwrap();
         value.as_object_mut().unwrap().remove("seconds").unwrap();
