@@ -1,0 +1,176 @@
+//! Every symbol of the bound, checked.
+
+use lapa::config::BoundForm;
+
+/// Weights may sum to 1 up to this.
+const SUM_TOLERANCE: f64 = 1e-6;
+
+/// What the bound takes for granted of loss and devices, and the step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constants {
+    /// L: the gradient of F changes at most by L‖w − w'‖ (assumption A1).
+    pub smoothness: f64,
+    /// μ: ‖∇F‖² ≥ 2μ(F − F*), which follows from strong convexity (assumption A2). At most L.
+    pub convexity: f64,
+    /// δ: Σ_k G_k‖∇F_k‖² ≤ δ²‖∇F‖² (assumption A4). At least 1.
+    pub dissimilarity: f64,
+    /// λ
+    pub learning_rate: f64,
+}
+
+impl Constants {
+    /// Refuses constants without meaning.
+    pub fn check(&self) -> Result<(), BoundError> {
+        let check = |name, value: f64, allowed, fits: bool| match value.is_finite() && fits {
+            true => Ok(()),
+            false => Err(BoundError::Symbol { name, value, allowed }),
+        };
+        let Self { smoothness, convexity, dissimilarity, learning_rate } = *self;
+        check("smoothness", smoothness, "a finite number above 0", smoothness > 0.0)?;
+        check("convexity", convexity, "a finite number above 0", convexity > 0.0)?;
+        check("convexity", convexity, "at most the smoothness", convexity <= smoothness)?;
+        check("dissimilarity", dissimilarity, "a finite number from 1", dissimilarity >= 1.0)?;
+        check("learning rate", learning_rate, "a finite number above 0", learning_rate > 0.0)
+    }
+
+    /// Lλ²δ²/2 − λ, by which a step without noise changes F for each unit of ‖∇F‖², at most.
+    pub(super) fn change_per_square(&self, shrink: f64) -> f64 {
+        let Self { smoothness, dissimilarity, learning_rate, .. } = *self;
+        let squares = learning_rate * dissimilarity;
+        0.5 * smoothness * squares * squares * shrink - learning_rate
+    }
+
+    /// Lλ²/2, by which the noise of a round enters the bound.
+    pub(super) fn noise_factor(&self) -> f64 {
+        0.5 * self.smoothness * self.learning_rate * self.learning_rate
+    }
+}
+
+/// A device in a round: its weight, and the variances of the noise on each real coordinate of its
+/// update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceNoise {
+    /// G_k
+    pub weight: f64,
+    /// Variance of the artificial noise: σ² = 2 ln(1.25/δ_dp)·Δs²/ε² in the theorem.
+    pub artificial: f64,
+    /// Variance of the channel's noise: σ_n²/(‖h_k‖²p_k²) in the theorem.
+    pub channel: f64,
+}
+
+/// What the bound is computed from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// F(w⁰) − F(w*)
+    pub initial_gap: f64,
+    /// L, μ, δ and λ.
+    pub constants: Constants,
+    /// q, the number of parameters.
+    pub coordinates: usize,
+    /// The devices of each round that sent something. A round without any leaves the model as it is.
+    pub rounds: Vec<Vec<DeviceNoise>>,
+}
+
+impl Setting {
+    /// Refuses symbols without meaning.
+    pub fn check(&self) -> Result<(), BoundError> {
+        self.constants.check()?;
+        let least = "a finite number from 0";
+        if !(self.initial_gap.is_finite() && self.initial_gap >= 0.0) {
+            let (name, value) = ("initial gap", self.initial_gap);
+            return Err(BoundError::Symbol { name, value, allowed: least });
+        }
+        if self.coordinates == 0 {
+            return Err(BoundError::Symbol {
+                name: "coordinates",
+                value: 0.0,
+                allowed: "at least 1",
+            });
+        }
+        for (round, devices) in self.rounds.iter().enumerate().filter(|(_, d)| !d.is_empty()) {
+            for (device, noise) in devices.iter().enumerate() {
+                let DeviceNoise { weight, artificial, channel } = *noise;
+                for (name, value) in [
+                    ("weight", weight),
+                    ("artificial noise", artificial),
+                    ("channel noise", channel),
+                ] {
+                    if !(value.is_finite() && value >= 0.0) {
+                        return Err(BoundError::Device { round, device, name, value });
+                    }
+                }
+            }
+            let sum: f64 = devices.iter().map(|device| device.weight).sum();
+            if (sum - 1.0).abs() > SUM_TOLERANCE {
+                return Err(BoundError::Weights { round, sum });
+            }
+        }
+        Ok(())
+    }
+
+    /// The largest Σ_k G_k² of a round; 1 where no device ever sent.
+    pub fn squared_weights(&self) -> f64 {
+        let rounds = self.rounds.iter().filter(|devices| !devices.is_empty());
+        let sums = rounds.map(|devices| squared_weights(devices.iter().map(|d| d.weight)));
+        sums.reduce(f64::max).unwrap_or(1.0)
+    }
+}
+
+/// Σ_k G_k²
+pub fn squared_weights(weights: impl IntoIterator<Item = f64>) -> f64 {
+    weights.into_iter().map(|weight| weight * weight).sum()
+}
+
+/// Why there is no bound.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum BoundError {
+    /// A symbol without meaning.
+    #[error("{name} = {value}: expected {allowed}")]
+    Symbol {
+        /// Which.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A weight or variance without meaning.
+    #[error(
+        "{name} {value} of device {device} in round {round}, both from 0: \
+             expected a finite number from 0"
+    )]
+    Device {
+        /// The round, from 0.
+        round: usize,
+        /// The place of the device in the round, from 0.
+        device: usize,
+        /// What it is.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// Weights that are no shares.
+    #[error("the weights of round {round}, from 0, sum to {sum}: expected 1")]
+    Weights {
+        /// The round, from 0.
+        round: usize,
+        /// Their sum.
+        sum: f64,
+    },
+    /// A contraction below 0 would bound the loss by less than its minimum; one that is not finite
+    /// bounds nothing.
+    #[error("the {} bound has A = {value}: expected a finite number from 0", name(*form))]
+    Contraction {
+        /// Which form.
+        form: BoundForm,
+        /// A
+        value: f64,
+    },
+}
+
+fn name(form: BoundForm) -> &'static str {
+    match form {
+        BoundForm::Corrected => "corrected",
+        BoundForm::Printed => "printed",
+    }
+}

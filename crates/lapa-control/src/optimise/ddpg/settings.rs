@@ -1,0 +1,80 @@
+//! How DDPG searches.
+
+use lapa::config::Control;
+
+use super::agent::Learning;
+
+/// The most of each count; beyond it a slip is more likely than a plan.
+const MOST: usize = 1 << 20;
+
+/// How DDPG searches. The defaults of the configuration are those of `[control]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Episodes, from 1.
+    pub episodes: u32,
+    /// Steps of an episode, from 1: each is one evaluation and one update.
+    pub steps: u32,
+    /// Width of both hidden layers, from 1.
+    pub hidden: usize,
+    /// Transitions in a batch, from 1.
+    pub batch: usize,
+    /// Υ, τ and the learning rates.
+    pub learning: Learning,
+}
+
+/// A setting without meaning.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("ddpg: {name} = {value}: expected {allowed}")]
+pub struct SettingsError {
+    /// Which.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// What is allowed.
+    pub allowed: &'static str,
+}
+
+impl From<&Control> for Settings {
+    fn from(control: &Control) -> Self {
+        Self {
+            episodes: control.episodes,
+            steps: control.steps,
+            hidden: control.hidden as usize,
+            batch: control.batch as usize,
+            learning: Learning {
+                discount: control.discount,
+                soft_update: control.soft_update,
+                actor_rate: control.actor_rate,
+                critic_rate: control.critic_rate,
+            },
+        }
+    }
+}
+
+impl Settings {
+    /// Steps in all.
+    pub(super) fn all_steps(&self) -> u64 {
+        u64::from(self.episodes) * u64::from(self.steps)
+    }
+
+    pub(super) fn check(self) -> Result<Self, SettingsError> {
+        let Learning { discount, soft_update, actor_rate, critic_rate } = self.learning;
+        let count = |count: usize| (1..=MOST).contains(&count);
+        let share = |x: f64| x > 0.0 && x <= 1.0;
+        let (natural, above_0) = ("an integer from 1 to 1048576", "a number above 0, at most 1");
+        let checks = [
+            (count(self.episodes as usize), "episodes", f64::from(self.episodes), natural),
+            (count(self.steps as usize), "steps", f64::from(self.steps), natural),
+            (count(self.hidden), "hidden", self.hidden as f64, natural),
+            (count(self.batch), "batch", self.batch as f64, natural),
+            ((0.0..1.0).contains(&discount), "discount", discount, "a number from 0, below 1"),
+            (share(soft_update), "soft_update", soft_update, above_0),
+            (share(actor_rate), "actor_rate", actor_rate, above_0),
+            (share(critic_rate), "critic_rate", critic_rate, above_0),
+        ];
+        match checks.into_iter().find(|check| !check.0) {
+            Some((_, name, value, allowed)) => Err(SettingsError { name, value, allowed }),
+            None => Ok(self),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What one thread computes of an update.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lapa::model::{Function, Network};
+
+use super::agent::{Learner, Learning, Sizes};
+use super::replay::Batch;
+
+/// Memory for the networks of an agent over a part of a batch, and the gradients of that part.
+pub(super) struct Share {
+    sizes: Sizes,
+    pub actor: Function,
+    pub critic: Function,
+    /// States and actions side by side, as the critic reads them.
+    inputs: Vec<f32>,
+    /// y_i
+    targets: Vec<f32>,
+    /// The gradient in a network's outputs.
+    in_outputs: Vec<f32>,
+    pub critic_gradient: Vec<f32>,
+    pub actor_gradient: Vec<f32>,
+}
+
+impl Share {
+    pub fn new(sizes: Sizes, actor: &Arc<Network>, critic: &Arc<Network>) -> Self {
+        Self {
+            sizes,
+            actor: Function::new(Arc::clone(actor)),
+            critic: Function::new(Arc::clone(critic)),
+            inputs: Vec::new(),
+            targets: Vec::new(),
+            in_outputs: Vec::new(),
+            critic_gradient: vec![0.0; critic.parameter_count()],
+            actor_gradient: vec![0.0; actor.parameter_count()],
+        }
+    }
+
+    /// Q(s, a) of a single state and action.
+    pub fn value(&mut self, critic: &[f32], state: &[f32], action: &[f32]) -> f32 {
+        side_by_side(self.sizes, state, action, &mut self.inputs);
+        self.critic.forward(critic, &self.inputs, 1)[0]
+    }
+
+    /// The gradient of (1/N) Σ (y_i − Q(s_i, a_i))² in the critic, of the transitions `part` of a
+    /// batch of N; y_i = r_i + ΥQ'(s_i', μ'(s_i')). Returns the sum of the squares.
+    pub fn critic_gradient(
+        &mut self,
+        learning: Learning,
+        actor: &Learner,
+        critic: &Learner,
+        batch: &Batch,
+        part: Range<usize>,
+    ) -> f64 {
+        let n = part.len();
+        let Sizes { states, actions, .. } = self.sizes;
+        self.targets.clear();
+        self.targets.extend_from_slice(&batch.rewards[part.clone()]);
+        if learning.discount > 0.0 {
+            let next_states = rows(&batch.next_states, &part, states);
+            let next_actions = self.actor.forward(&actor.target, next_states, n);
+            side_by_side(self.sizes, next_states, next_actions, &mut self.inputs);
+            let values = self.critic.forward(&critic.target, &self.inputs, n);
+            for (target, &value) in self.targets.iter_mut().zip(values) {
+                *target += learning.discount as f32 * value;
+            }
+        }
+        let (states, actions) =
+            (rows(&batch.states, &part, states), rows(&batch.actions, &part, actions));
+        side_by_side(self.sizes, states, actions, &mut self.inputs);
+        let values = self.critic.forward(&critic.parameters, &self.inputs, n);
+        let scale = 2.0 / batch.rewards.len() as f32;
+        self.in_outputs.clear();
+        let mut loss = 0.0;
+        for (&value, &target) in values.iter().zip(&self.targets) {
+            let error = value - target;
+            loss += f64::from(error) * f64::from(error);
+            self.in_outputs.push(scale * error);
+        }
+        self.critic.gradient(&critic.parameters, &self.in_outputs, &mut self.critic_gradient);
+        loss
+    }
+
+    /// The gradient of −(1/N) Σ Q(s_i, μ(s_i)) in the actor, of the transitions `part` of a batch
+    /// of N: the deterministic policy gradient, downhill. Returns Σ Q(s_i, μ(s_i)).
+    pub fn actor_gradient(
+        &mut self,
+        actor: &Learner,
+        critic: &Learner,
+        batch: &Batch,
+        part: Range<usize>,
+    ) -> f64 {
+        let n = part.len();
+        let sizes = self.sizes;
+        let states = rows(&batch.states, &part, sizes.states);
+        let actions = self.actor.forward(&actor.parameters, states, n);
+        side_by_side(sizes, states, actions, &mut self.inputs);
+        let values = self.critic.forward(&critic.parameters, &self.inputs, n);
+        let value = values.iter().map(|&value| f64::from(value)).sum();
+        self.in_outputs.clear();
+        self.in_outputs.resize(n, -1.0 / batch.rewards.len() as f32);
+        let in_inputs = self.critic.input_gradient(&critic.parameters, &self.in_outputs);
+        self.in_outputs.clear();
+        for in_inputs in in_inputs.chunks_exact(sizes.states + sizes.actions) {
+            self.in_outputs.extend_from_slice(&in_inputs[sizes.states..]);
+        }
+        self.actor.gradient(&actor.parameters, &self.in_outputs, &mut self.actor_gradient);
+        value
+    }
+}
+
+/// The vectors `part` of vectors of `len` numbers each.
+fn rows<'a>(values: &'a [f32], part: &Range<usize>, len: usize) -> &'a [f32] {
+    &values[part.start * len..part.end * len]
+}
+
+/// Each state with its action.
+fn side_by_side(sizes: Sizes, states: &[f32], actions: &[f32], inputs: &mut Vec<f32>) {
+    inputs.clear();
+    let actions = actions.chunks_exact(sizes.actions);
+    for (state, action) in states.chunks_exact(sizes.states).zip(actions) {
+        inputs.extend_from_slice(state);
+        inputs.extend_from_slice(action);
+    }
+}

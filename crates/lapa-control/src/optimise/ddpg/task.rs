@@ -1,0 +1,69 @@
+//! P1 as a task for an agent: states, actions, rewards.
+
+use super::agent::Sizes;
+use crate::power::{Evaluation, Limits};
+
+/// An action of ±1 is this many decades of power above or below equal power: 60 dB between the
+/// extremes, before the projection. The sum rule's best powers span more than 30.
+const DECADES: f64 = 3.0;
+
+/// Objectives count as at most e^10 times better or worse than at equal power.
+const MOST_LOGARITHM: f64 = 10.0;
+
+/// The scales of states, actions and rewards: the same for all steps of a search.
+pub(super) struct Task {
+    limits: Limits,
+    rounds: f64,
+    /// The objective at equal power, or 1 where that is no scale.
+    scale: f64,
+    equal: Vec<f64>,
+}
+
+impl Task {
+    /// Numbers of a state beside the amplitudes: T_th and the objective.
+    const OTHERS: usize = 2;
+
+    pub fn sizes(devices: usize, hidden: usize) -> Sizes {
+        Sizes { states: devices + Self::OTHERS, actions: devices, hidden }
+    }
+
+    /// A task whose scale is what equal power is worth.
+    pub fn new(limits: Limits, rounds: u32, equal: Vec<f64>, worth: f64) -> Self {
+        let scale = if worth > 0.0 && worth.is_finite() { worth } else { 1.0 };
+        Self { limits, rounds: f64::from(rounds.max(1)), scale, equal }
+    }
+
+    /// ln(L/L_equal), within bounds; what is no number counts as the worst.
+    fn logarithm(&self, objective: f64) -> f64 {
+        let logarithm = (objective / self.scale).ln();
+        if logarithm.is_nan() {
+            return MOST_LOGARITHM;
+        }
+        logarithm.clamp(-MOST_LOGARITHM, MOST_LOGARITHM)
+    }
+
+    /// s = [p, T_th, L]: amplitudes in units of √P_0, the mean T_th over the devices in units of T,
+    /// and ln(L/L_equal).
+    pub fn state(&self, amplitudes: &[f64], evaluation: &Evaluation, state: &mut Vec<f32>) {
+        let most = self.limits.most_each_w().sqrt();
+        state.clear();
+        state.extend(amplitudes.iter().map(|p| (p / most) as f32));
+        let switching = &evaluation.switching_round;
+        let sum: f64 = switching.iter().map(|&round| f64::from(round)).sum();
+        state.push((sum / switching.len().max(1) as f64 / self.rounds) as f32);
+        state.push(self.logarithm(evaluation.objective) as f32);
+    }
+
+    /// The nearest feasible amplitudes to |p_k|² = 10^(3·a_k) times equal power.
+    pub fn amplitudes(&self, action: &[f32], amplitudes: &mut Vec<f64>) {
+        amplitudes.clear();
+        let each = action.iter().zip(&self.equal);
+        amplitudes.extend(each.map(|(&a, equal)| equal * 10f64.powf(0.5 * DECADES * f64::from(a))));
+        self.limits.project(amplitudes);
+    }
+
+    /// r = −ln(L/L_equal)
+    pub fn reward(&self, objective: f64) -> f32 {
+        -self.logarithm(objective) as f32
+    }
+}

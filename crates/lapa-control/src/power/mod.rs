@@ -1,0 +1,17 @@
+//! The paper's problem P1: which transmit amplitudes make the bound least.
+//!
+//! A decision is a vector of *amplitudes* p_k ≥ 0; device k sends with |p_k|² watts.
+
+mod closed_form;
+mod cost;
+mod evaluation;
+mod limits;
+mod problem;
+mod trace;
+
+pub use closed_form::closed_form;
+pub use cost::{CostError, PrivacyCost, privacy_cost};
+pub use evaluation::{Evaluation, Objective, ObjectiveError};
+pub use limits::{Limits, LimitsError};
+pub use problem::{Noise, NoiseRule, Problem, ProblemError};
+pub use trace::{Trace, TraceArrays, TraceError};

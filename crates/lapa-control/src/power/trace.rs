@@ -1,0 +1,135 @@
+//! What a pilot run leaves.
+
+/// The numbers of a pilot run. Arrays over rounds and devices are flat, a round after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceArrays {
+    /// G_k of each round and device; 0 where it did not send.
+    pub weights: Vec<f64>,
+    /// σ that its budget asked for, per real coordinate, of each round and device.
+    pub sigma_required: Vec<f64>,
+    /// σ_n²/(2‖h_k‖²) of each round and device: ν at 1 W. At p_k² watts, ν is this over p_k².
+    pub nu_at_watt: Vec<f64>,
+    /// c² of each device's updates without artificial noise, C²/q: see
+    /// [`power_scale`](lapa::privatize::power_scale).
+    pub quiet_scale_squared: Vec<f64>,
+    /// κ of each device: the share of the receiver's noise that may be counted.
+    pub trust: Vec<f64>,
+}
+
+/// Numbers that no pilot run can leave.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TraceError {
+    /// No device or no round.
+    #[error("a trace of {rounds} rounds and {devices} devices")]
+    Empty {
+        /// Rounds.
+        rounds: usize,
+        /// Devices.
+        devices: usize,
+    },
+    /// An array of the wrong length.
+    #[error("{name}: {given} numbers, expected {expected}")]
+    Length {
+        /// Which array.
+        name: &'static str,
+        /// Its length.
+        given: usize,
+        /// The length it needs.
+        expected: usize,
+    },
+    /// A number without meaning.
+    #[error("{name}[{index}] = {value}: expected {allowed}")]
+    Value {
+        /// Which array.
+        name: &'static str,
+        /// Where.
+        index: usize,
+        /// What is there.
+        value: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// A factor without meaning.
+    #[error("factor {0} on the required noise: expected a finite number from 0")]
+    Factor(f64),
+}
+
+/// A pilot run, as far as powers are judged by it: who sent with which weight, what noise was
+/// required, how good the channels were.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    rounds: usize,
+    arrays: TraceArrays,
+}
+
+impl Trace {
+    /// Checks the numbers. Per-device arrays tell the number of devices.
+    pub fn new(arrays: TraceArrays) -> Result<Self, TraceError> {
+        let devices = arrays.quiet_scale_squared.len();
+        let rounds = arrays.weights.len().checked_div(devices).unwrap_or(0);
+        if rounds == 0 || u32::try_from(rounds).is_err() {
+            return Err(TraceError::Empty { rounds, devices });
+        }
+        let lengths = [
+            ("weights", arrays.weights.len(), rounds * devices),
+            ("sigma_required", arrays.sigma_required.len(), rounds * devices),
+            ("nu_at_watt", arrays.nu_at_watt.len(), rounds * devices),
+            ("trust", arrays.trust.len(), devices),
+        ];
+        for (name, given, expected) in lengths {
+            if given != expected {
+                return Err(TraceError::Length { name, given, expected });
+            }
+        }
+        // Squares and products of four of them stay finite.
+        let (most, allowed) = (1e30, "a number from 0 to 1e30");
+        check("weights", &arrays.weights, most, allowed)?;
+        check("sigma_required", &arrays.sigma_required, most, allowed)?;
+        check("nu_at_watt", &arrays.nu_at_watt, most, allowed)?;
+        check("quiet_scale_squared", &arrays.quiet_scale_squared, most, allowed)?;
+        check("trust", &arrays.trust, 1.0, "a number from 0 to 1")?;
+        Ok(Self { rounds, arrays })
+    }
+
+    /// The same run with all required noise times `factor`.
+    pub fn scaled(&self, factor: f64) -> Result<Self, TraceError> {
+        if !(factor >= 0.0 && factor.is_finite()) {
+            return Err(TraceError::Factor(factor));
+        }
+        let mut arrays = self.arrays.clone();
+        arrays.sigma_required.iter_mut().for_each(|sigma| *sigma *= factor);
+        Self::new(arrays)
+    }
+
+    /// Rounds T.
+    pub fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    /// Devices K.
+    pub fn devices(&self) -> usize {
+        self.arrays.trust.len()
+    }
+
+    /// κc₀² of a device.
+    pub(super) fn trusted(&self, device: usize) -> f64 {
+        self.arrays.trust[device] * self.arrays.quiet_scale_squared[device]
+    }
+
+    /// The numbers.
+    pub fn arrays(&self) -> &TraceArrays {
+        &self.arrays
+    }
+}
+
+fn check(
+    name: &'static str,
+    values: &[f64],
+    most: f64,
+    allowed: &'static str,
+) -> Result<(), TraceError> {
+    match values.iter().position(|value| !(0.0..=most).contains(value)) {
+        Some(index) => Err(TraceError::Value { name, index, value: values[index], allowed }),
+        None => Ok(()),
+    }
+}

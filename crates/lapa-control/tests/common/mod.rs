@@ -1,0 +1,80 @@
+//! Traces to test with.
+
+use lapa::config::BoundForm;
+use lapa::seed::{Purpose, Stream, stream};
+use lapa_control::power::{Limits, NoiseRule, Problem, Trace, TraceArrays};
+use rand::RngExt;
+
+/// All rules.
+pub const RULES: [NoiseRule; 4] =
+    [NoiseRule::Always, NoiseRule::Sum, NoiseRule::PerDevice, NoiseRule::TopUp];
+
+/// Both forms of the bound.
+pub const FORMS: [BoundForm; 2] = [BoundForm::Corrected, BoundForm::Printed];
+
+/// A generator for tests.
+pub fn rng(seed: u64) -> Stream {
+    stream(seed, Purpose::Power, u64::MAX, 0)
+}
+
+/// What kind of trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub devices: usize,
+    pub rounds: usize,
+    /// Whether channels change from round to round.
+    pub fading: bool,
+    /// How often a device sends.
+    pub sends: f64,
+    /// κ is drawn from here to 1.
+    pub least_trust: f64,
+    /// σ_req of the first rounds over the σ of a middling channel at 1 W.
+    pub required: f64,
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        let (devices, rounds) = (15, 200);
+        Self { devices, rounds, fading: false, sends: 0.9, least_trust: 1.0, required: 4.0 }
+    }
+}
+
+/// Channels over a factor of 100, weights over a factor of 10, required noise that falls to a tenth
+/// with some jitter.
+pub fn trace(seed: u64, kind: Kind) -> Trace {
+    let mut rng = rng(seed);
+    let Kind { devices, rounds, .. } = kind;
+    let mut log_uniform = |decades: f64| 10f64.powf(decades * (rng.random::<f64>() - 0.5));
+    let gains: Vec<f64> = (0..devices).map(|_| 0.1 * log_uniform(2.0)).collect();
+    let shares: Vec<f64> = (0..devices).map(|_| log_uniform(1.0)).collect();
+    let quiet_scale_squared: Vec<f64> = (0..devices).map(|_| log_uniform(0.5)).collect();
+    let mut weights = Vec::new();
+    let mut sigma_required = Vec::new();
+    let mut nu_at_watt = Vec::new();
+    for round in 0..rounds {
+        let decay = 10f64.powf(-(round as f64) / rounds as f64);
+        let sending: Vec<bool> = (0..devices).map(|_| rng.random_bool(kind.sends)).collect();
+        let total: f64 = (0..devices).filter(|&k| sending[k]).map(|k| shares[k]).sum();
+        for k in 0..devices {
+            weights.push(if sending[k] { shares[k] / total } else { 0.0 });
+            sigma_required.push(kind.required * 0.3 * decay * rng.random_range(0.8..1.2));
+            let fade = if kind.fading { rng.random_range(0.2f64..2.0) } else { 1.0 };
+            nu_at_watt.push(gains[k] / fade);
+        }
+    }
+    let trust = (0..devices).map(|_| rng.random_range(kind.least_trust..=1.0)).collect();
+    let arrays = TraceArrays { weights, sigma_required, nu_at_watt, quiet_scale_squared, trust };
+    Trace::new(arrays).unwrap()
+}
+
+/// One watt for each device, four at most, a tenth of it all at least.
+pub fn limits(devices: usize) -> Limits {
+    let most = devices as f64;
+    Limits::new(devices, 0.1 * most, most, 4.0).unwrap()
+}
+
+/// P1 on a trace.
+pub fn problem(trace: &Trace, rule: NoiseRule, form: BoundForm) -> Problem {
+    let limits = limits(trace.devices());
+    Problem::new(trace.clone(), rule, form, 0.99, limits).unwrap()
+}
