@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::table::{self, Row};
-use crate::{Outcome, bench_accounting, peers_env, process};
+use crate::{Outcome, bench_accounting, bench_ddpg, peers_env, process};
 
 /// Samples of a round in `peers.py`: 15 devices of 400.
 const ROUND_SAMPLES: f64 = 6000.0;
@@ -28,6 +28,9 @@ pub struct Options {
     /// Compare our accountants with dp-accounting instead; PyTorch is not needed.
     #[arg(long, conflicts_with_all = ["round", "seconds"])]
     accounting: bool,
+    /// Compare our DDPG with that of stable-baselines3 instead.
+    #[arg(long, conflicts_with_all = ["round", "accounting"])]
+    ddpg: bool,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -52,6 +55,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub fn run(options: &Options) -> Outcome {
     if options.accounting {
         return bench_accounting::run(options.pairs, options.format);
+    }
+    if options.ddpg {
+        return bench_ddpg::run(options.pairs, options.seconds, options.format);
     }
     let python = peers_env::python("requirements.txt")?;
     let lapa = process::build_lapa(true)?;
@@ -165,7 +171,8 @@ fn round_row(python: &Path, images: &Path, lapa: &Path, options: &Options) -> Re
     Ok(Row { name: "federated round, two threads / channels_last", pairs })
 }
 
-fn our_figures(lapa: &Path, arguments: &[&str], core: Option<u32>) -> Result<Value, String> {
+/// What `lapa bench` prints as JSON.
+pub fn our_figures(lapa: &Path, arguments: &[&str], core: Option<u32>) -> Result<Value, String> {
     let text = process::output(pinned(lapa, core).args(arguments))?;
     serde_json::from_str(&text).map_err(|error| format!("`lapa bench` printed no JSON: {error}"))
 }

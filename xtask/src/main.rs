@@ -1,6 +1,7 @@
 //! Tasks of this workspace: `cargo xtask --help`.
 
 mod bench_accounting;
+mod bench_ddpg;
 mod bench_peers;
 mod edges;
 mod generate;
@@ -64,7 +65,8 @@ enum Task {
     /// smallest and the largest. The exit code says only whether the comparison ran.
     ///
     /// With --accounting: our accountants and those of dp-accounting (bench/peers/accounting.txt)
-    /// instead, without PyTorch.
+    /// instead, without PyTorch. With --ddpg: our DDPG and that of stable-baselines3
+    /// (bench/peers/ddpg.txt).
     BenchPeers(bench_peers::Options),
 }
 

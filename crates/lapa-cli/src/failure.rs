@@ -11,6 +11,7 @@ use lapa::plot::PlotError;
 use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
 use lapa::transmit::LinkError;
+use lapa_control::staged::StagedError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
 /// What a command returns: an exit code, or an error.
@@ -92,6 +93,21 @@ impl From<RunError> for Failure {
                 | FederationError::Privatize(PrivatizeError::InitialSigma { .. }),
             ) => Self::usage(chain(&error)),
             _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<StagedError> for Failure {
+    fn from(error: StagedError) -> Self {
+        match error {
+            StagedError::Run(error) => error.into(),
+            StagedError::Optimise(_)
+            | StagedError::Objective(_)
+            | StagedError::Training(_)
+            | StagedError::Observe(_)
+            | StagedError::Agent(_)
+            | StagedError::Io { .. } => Self::failed(error),
+            _ => Self::usage(chain(&error)),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use lapa::data::FetchEvent;
 use lapa::observe::RoundRecord;
+use lapa_control::optimise::Progress;
 
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,6 +148,54 @@ impl RoundProgress {
             Some(bar) => bar.println(text),
             None => eprintln!("{text}"),
         }
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Shows how an optimiser of powers goes.
+pub struct ChoiceProgress {
+    mode: Mode,
+    name: String,
+    bar: Option<ProgressBar>,
+    start: Instant,
+    last: Option<Instant>,
+}
+
+/// A bar is redrawn no faster than this.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);
+
+impl ChoiceProgress {
+    pub fn new(mode: Mode, name: impl Into<String>) -> Self {
+        Self { mode, name: name.into(), bar: None, start: Instant::now(), last: None }
+    }
+
+    pub fn show(&mut self, progress: &Progress) {
+        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { LINE_INTERVAL };
+        let since = self.last.unwrap_or(self.start);
+        if self.mode == Mode::Quiet || since.elapsed() < interval {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let best = format!("J {:.4e}", progress.best);
+        if self.mode == Mode::Lines {
+            let Progress { evaluations, of, .. } = progress;
+            eprintln!("{}: {evaluations}/{of} evaluations  {best}", self.name);
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            // Unwrap safety: the template is a constant and well-formed.
+            let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
+            ProgressBar::new(progress.of)
+                .with_style(ProgressStyle::with_template(style).unwrap())
+                .with_prefix(self.name.clone())
+        });
+        bar.set_message(best);
+        bar.set_position(progress.evaluations);
     }
 
     pub fn finish(&mut self) {

@@ -2,11 +2,13 @@
 
 mod account;
 mod bench;
+mod bound;
 mod config;
 mod data;
 mod init;
 mod link;
 mod partition;
+mod power;
 mod run;
 
 use std::path::{Path, PathBuf};
@@ -41,6 +43,8 @@ enum Command {
     Data(data::Command),
     Partition(partition::Arguments),
     Link(link::Arguments),
+    Power(power::Arguments),
+    Bound(bound::Arguments),
     Account(account::Arguments),
     Bench(bench::Arguments),
 }
@@ -55,6 +59,8 @@ impl Lapa {
             Command::Data(command) => data::execute(command),
             Command::Partition(arguments) => partition::execute(arguments),
             Command::Link(arguments) => link::execute(arguments),
+            Command::Power(arguments) => power::execute(arguments),
+            Command::Bound(arguments) => bound::execute(arguments),
             Command::Account(arguments) => account::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
         }

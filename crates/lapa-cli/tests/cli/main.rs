@@ -2,12 +2,14 @@
 
 mod account;
 mod accuracy;
+mod bound;
 mod config;
 mod data;
 mod interrupt;
 mod ledger;
 mod link;
 mod partition;
+mod power;
 mod privacy;
 mod reference;
 mod run;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 15] = [
     &[],
     &["run"],
     &["init"],
@@ -20,6 +20,7 @@ const COMMANDS: [&[&str]; 14] = [
     &["data", "path"],
     &["partition"],
     &["link"],
+    &["bound"],
     &["account"],
     &["bench"],
 ];

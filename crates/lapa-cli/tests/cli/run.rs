@@ -78,6 +78,9 @@ fn metrics_have_the_documented_keys(folder: &Path, summary: &Value) {
             "loss",
             "pid_error",
             "epsilon_round",
+            "noise_mode",
+            "under_noised",
+            "under_noising",
             "seconds",
             "outages",
             "airtime_s",
@@ -97,6 +100,7 @@ fn metrics_have_the_documented_keys(folder: &Path, summary: &Value) {
                 "weight",
                 "epsilon",
                 "sigma_artificial",
+                "sigma_required",
                 "spent_claimed",
                 "spent_provable",
                 "angle",
@@ -218,5 +222,5 @@ fn bench_prints_its_figures() {
     let text = failure(lapa(place.path()).args(["bench", "--seconds", "0"]), 2);
     assert!(text.contains("--seconds"), "{text}");
     let text = failure(lapa(place.path()).args(["bench", "--only", "nothing"]), 2);
-    assert!(text.contains("gradient, round, links, process"), "{text}");
+    assert!(text.contains("gradient, round, links, control, process"), "{text}");
 }

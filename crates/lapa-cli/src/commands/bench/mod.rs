@@ -1,5 +1,6 @@
 //! `lapa bench`: how fast the engine is on this machine.
 
+mod control;
 mod links;
 
 use std::hint::black_box;
@@ -25,8 +26,10 @@ use crate::progress::Mode;
 ///
 /// Gradients: the paper's CNN, batches of 400, one core. Rounds: 15 devices of 3000–5000 samples,
 /// batch 10 %, without evaluation and checkpoints. Links: what sending the updates of these devices
-/// takes of such a round, and the links of 100,000 devices. Figures of speed are medians over repetitions
-/// that take turns. Compare figures only within one run: machines and their load differ.
+/// takes of such a round, and the links of 100,000 devices. Control: how long powers take to be judged
+/// over 200 rounds, and steps of DDPG, each an action and an update, with hidden layers and batches of
+/// 64 and of 256. Figures of speed are medians over
+/// repetitions that take turns. Compare figures only within one run: machines and their load differ.
 #[derive(Args)]
 pub struct Arguments {
     /// Threads of the rounds, 0 for one per core.
@@ -52,6 +55,8 @@ enum Part {
     Round,
     /// Updates over radio links, and the links themselves.
     Links,
+    /// Optimisers of transmit power.
+    Control,
     /// Start-up, loading, memory.
     Process,
 }
@@ -90,6 +95,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
     if wanted(Part::Links) {
         mode.notice("measuring links …");
         links::measure(&data, budget, &mut figures)?;
+    }
+    if wanted(Part::Control) {
+        mode.notice("measuring optimisers of power …");
+        control::measure(budget, &mut figures)?;
     }
     if wanted(Part::Process) {
         mode.notice("measuring start-up and memory …");

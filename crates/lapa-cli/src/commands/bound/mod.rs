@@ -1,0 +1,193 @@
+//! `lapa bound`: the constants of the convergence bound, and the bound against a run.
+
+mod report;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use lapa::config::{Entropy, ObserveDevices, PowerChoice};
+use lapa::federation::{Federation, StudyError};
+use lapa::observe::{DeviceRecords, RoundRecord};
+use lapa::run::RunError;
+use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::progress::{Mode, RoundProgress};
+use report::Report;
+
+/// Estimate the constants of the convergence bound, and hold the bound against a run.
+///
+/// Trains the experiment in memory, as a pilot, and looks at the exact loss and gradient of every
+/// device at about ten rounds spread over it. That is not private: it works in simulations only.
+/// Prints the estimates beside [control], the condition on the learning rate, and the bound of the
+/// paper's Theorem 1, as printed and corrected, against the loss of the pilot; draws bound.svg and
+/// bound.png.
+///
+///   L             smoothness: how fast the gradient turns; the largest seen
+///   μ             convexity: least ‖∇F‖² over 2(F − F*), with F* the lowest loss of the pilot
+///   δ             dissimilarity: its square is the devices' mean ‖∇F_k‖² over ‖∇F‖², at most
+///   A             what a round without noise leaves of the gap F − F*, at most; must be below 1
+///   initial       what is left of the gap of the first model
+///   channel       what the noise of the radio channel adds
+///   artificial    what noise for privacy adds
+///
+/// F weighs the devices as the run did, on average. Full gradients of all devices add up to that of
+/// F, so δ = 1 would do for them; a third bound shows what that gives. No model here is strongly
+/// convex, so these are estimates and no guarantee; warnings say what else the theorem leaves out.
+///
+/// Examples:
+///   lapa bound -c run.rounds=60
+///   lapa bound my.toml -c learn.momentum=0 -c learn.batch_fraction=1 --out plots
+///   lapa bound my.toml --samples 5000 --format json
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(flatten)]
+    source: super::Source,
+    /// The folder for the plots.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Look at no more than N samples of each device, evenly taken.
+    #[arg(long, value_name = "N", default_value = "500")]
+    samples: NonZeroUsize,
+    /// Print no progress.
+    #[arg(long)]
+    quiet: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Into as many parts the run is divided; the constants are estimated between them.
+const PARTS: u32 = 10;
+/// Points at which the largest curvature is sought, and power iterations at each.
+const CURVATURES: usize = 3;
+const ITERATIONS: u32 = 6;
+
+pub fn execute(arguments: Arguments) -> Outcome {
+    let mode = Mode::choose(arguments.quiet);
+    let (mut experiment, data) = arguments.source.prepare(None, mode)?;
+    if experiment.privacy.entropy == Entropy::Os {
+        // Before anything takes time.
+        return Err(study(StudyError::NotASimulation));
+    }
+    let folder = &arguments.out;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Failure::usage(format!("--out {}: cannot create the folder: {error}", folder.display()))
+    })?;
+    // The bound needs every device.
+    experiment.observe.devices = ObserveDevices::List;
+    if experiment.control.power.needs_pilot() {
+        // Nothing is optimised here.
+        experiment.control.power = PowerChoice::Equal;
+    }
+    let mut federation = Federation::new(experiment, data).map_err(RunError::from)?;
+    let pilot = Pilot::run(&mut federation, mode)?;
+    mode.notice("estimating …");
+    let (points, estimates) = pilot.estimate(&federation, arguments.samples)?;
+    let warnings = outside_theorem(federation.experiment());
+    warnings.iter().for_each(|warning| mode.notice(&format!("warning: {warning}")));
+    let report = Report::new(&federation, pilot.rounds, &points, estimates, warnings)?;
+    let plots = report.draw(&folder.join("bound"))?;
+    match arguments.format {
+        Format::Json => output::json(&report.json(&plots)?)?,
+        Format::Text => output::text_out(&report.text(&plots))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn study(error: StudyError) -> Failure {
+    match error {
+        StudyError::NotASimulation => Failure::usage(error.to_string()),
+        _ => Failure::failed(error),
+    }
+}
+
+/// A run in memory, with its models at some rounds.
+struct Pilot {
+    /// The noise of the devices in each round.
+    rounds: Vec<Vec<DeviceNoise>>,
+    /// Mean aggregation weight of each device over the rounds with a step.
+    weights: Vec<f64>,
+    models: Vec<(u32, Vec<f32>)>,
+}
+
+impl Pilot {
+    fn run(federation: &mut Federation, mode: Mode) -> Result<Self, Failure> {
+        let rounds = federation.experiment().run.rounds;
+        let parts = PARTS.min(rounds);
+        let marks: Vec<u32> = (0..=parts)
+            .map(|part| (u64::from(part) * u64::from(rounds) / u64::from(parts)) as u32)
+            .collect();
+        let mut weights = vec![0.0; federation.partition().devices.len()];
+        let mut models = vec![(0, federation.model().parameters.clone())];
+        let mut progress = RoundProgress::new(mode, rounds);
+        progress.start(0);
+        let mut list = Vec::with_capacity(rounds as usize);
+        for round in 1..=rounds {
+            let record = federation.next_round().map_err(RunError::from)?;
+            progress.round(&record);
+            for warning in federation.take_warnings() {
+                progress.say(&format!("warning: {warning}"));
+            }
+            list.push(noises(&record, &mut weights));
+            if marks.contains(&round) {
+                models.push((round, federation.model().parameters.clone()));
+            }
+        }
+        progress.finish();
+        let steps = list.iter().filter(|devices| !devices.is_empty()).count();
+        if steps == 0 {
+            return Err(Failure::usage("no device sent anything in any round: there is no bound"));
+        }
+        weights.iter_mut().for_each(|weight| *weight /= steps as f64);
+        Ok(Self { rounds: list, weights, models })
+    }
+
+    fn estimate(
+        &self,
+        federation: &Federation,
+        samples: NonZeroUsize,
+    ) -> Result<(Vec<Point>, Estimates), Failure> {
+        let at = |parameters: &[f32]| federation.study(parameters, &self.weights, Some(samples));
+        let mut points = Vec::with_capacity(self.models.len());
+        for (round, parameters) in &self.models {
+            let found = at(parameters).map_err(study)?;
+            points.push(Point {
+                round: *round,
+                parameters: parameters.clone(),
+                loss: found.loss,
+                gradient: found.gradient,
+                local_squares: found.local_squares,
+            });
+        }
+        let mut curvatures = Vec::with_capacity(CURVATURES);
+        for place in 0..CURVATURES {
+            let point = &points[place * (points.len() - 1) / (CURVATURES - 1)];
+            let found = curvature(point, ITERATIONS, |parameters| {
+                at(parameters).map(|study| study.gradient)
+            });
+            curvatures.push(found.map_err(study)?);
+        }
+        let estimates = Estimates::from_pilot(&points, &curvatures).map_err(Failure::failed)?;
+        Ok((points, estimates))
+    }
+}
+
+/// The devices that sent in a round; their weights are added to `weights`.
+fn noises(record: &RoundRecord, weights: &mut [f64]) -> Vec<DeviceNoise> {
+    let DeviceRecords::List(devices) = &record.devices else { return Vec::new() };
+    let sent = devices.iter().filter(|device| device.selected);
+    sent.map(|device| {
+        weights[device.device as usize] += device.weight;
+        DeviceNoise {
+            weight: device.weight,
+            artificial: device.sigma_artificial.powi(2),
+            channel: device.sigma_channel.powi(2),
+        }
+    })
+    .collect()
+}

@@ -1,0 +1,354 @@
+//! What is printed and drawn.
+
+use std::path::{Path, PathBuf};
+
+use lapa::config::{BoundForm, Control};
+use lapa::federation::Federation;
+use lapa::observe::number;
+use lapa::plot::{Figure, Series};
+use lapa_control::bound::{
+    Bound, Constants, DeviceNoise, Estimates, Point, RateCondition, RateLimit, Setting, Terms,
+    corrected, printed,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::output::table;
+
+/// Multiples of δ for which the limit of the learning rate is shown, beside δ = 1.
+const MULTIPLES: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
+/// A bound is drawn as long as it is below so many times the initial gap.
+const MOST_DRAWN: f64 = 1e3;
+
+/// The three constants that [control] has.
+#[derive(Serialize)]
+struct Three {
+    #[serde(with = "number")]
+    smoothness: f64,
+    #[serde(with = "number")]
+    convexity: f64,
+    #[serde(with = "number")]
+    dissimilarity: f64,
+}
+
+/// One form of the bound.
+#[derive(Serialize)]
+struct Form {
+    #[serde(skip)]
+    name: &'static str,
+    /// Why there is none.
+    error: Option<String>,
+    #[serde(with = "number::optional")]
+    contraction: Option<f64>,
+    #[serde(with = "number")]
+    learning_rate_limit: f64,
+    learning_rate_holds: bool,
+    tightening: Vec<RateLimit>,
+    terms: Option<Terms>,
+    #[serde(with = "number::optional")]
+    total: Option<f64>,
+    /// Whether the measured gap stays below it wherever it was measured.
+    measured_below: Option<bool>,
+    #[serde(skip)]
+    bound: Option<Bound>,
+}
+
+/// The loss at a point of the pilot.
+#[derive(Serialize)]
+struct Measured {
+    round: u32,
+    #[serde(with = "number")]
+    loss: f64,
+    #[serde(with = "number")]
+    gap: f64,
+}
+
+/// All there is to say.
+#[derive(Serialize)]
+pub struct Report {
+    rounds: usize,
+    coordinates: usize,
+    #[serde(with = "number")]
+    learning_rate: f64,
+    #[serde(with = "number")]
+    squared_weights: f64,
+    estimates: Estimates,
+    estimated: Three,
+    configured: Three,
+    flags: Vec<String>,
+    printed: Form,
+    corrected: Form,
+    /// Corrected with δ = 1, which is enough for full gradients.
+    corrected_full_gradients: Form,
+    measured: Vec<Measured>,
+    warnings: Vec<String>,
+}
+
+impl Report {
+    pub fn new(
+        federation: &Federation,
+        rounds: Vec<Vec<DeviceNoise>>,
+        points: &[Point],
+        estimates: Estimates,
+        warnings: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let experiment = federation.experiment();
+        let learning_rate = experiment.learn.learning_rate;
+        let constants = estimates.constants(learning_rate);
+        let setting = Setting {
+            initial_gap: estimates.initial_gap,
+            constants,
+            coordinates: federation.network().parameter_count(),
+            rounds,
+        };
+        let measured: Vec<Measured> = points
+            .iter()
+            .map(|point| {
+                let gap = point.loss - estimates.lowest_loss;
+                Measured { round: point.round, loss: point.loss, gap }
+            })
+            .collect();
+        let form = |form, name, setting: &Setting| Form::new(form, name, setting, &measured);
+        let agreeing =
+            Setting { constants: Constants { dissimilarity: 1.0, ..constants }, ..setting.clone() };
+        let printed = form(BoundForm::Printed, "printed", &setting)?;
+        let corrected = form(BoundForm::Corrected, "corrected", &setting)?;
+        let full = form(BoundForm::Corrected, "corrected, δ = 1", &agreeing)?;
+        let Control { smoothness, convexity, dissimilarity, .. } = experiment.control;
+        let estimated = Three {
+            smoothness: constants.smoothness,
+            convexity: constants.convexity,
+            dissimilarity: constants.dissimilarity,
+        };
+        let flags = [
+            ("smoothness", estimated.smoothness),
+            ("convexity", estimated.convexity),
+            ("dissimilarity", estimated.dissimilarity),
+        ]
+        .map(|(key, value)| format!("-c control.{key}={}", digits(value)));
+        Ok(Self {
+            rounds: setting.rounds.len(),
+            coordinates: setting.coordinates,
+            learning_rate,
+            squared_weights: setting.squared_weights(),
+            estimates,
+            estimated,
+            configured: Three { smoothness, convexity, dissimilarity },
+            flags: flags.into(),
+            printed,
+            corrected,
+            corrected_full_gradients: full,
+            measured,
+            warnings,
+        })
+    }
+
+    /// Draws both bounds over the measured gap.
+    pub fn draw(&self, stem: &Path) -> Result<[PathBuf; 2], Failure> {
+        let measured = self.measured.iter().map(|point| (f64::from(point.round), point.gap));
+        let title = "Distance of the loss from its lowest";
+        let mut figure = Figure::new(title, "Round", "F − F*").log_y();
+        for form in self.forms() {
+            if let Some(bound) = &form.bound {
+                let curve = bound.after.iter().enumerate();
+                let curve = curve.map(|(round, terms)| (round as f64, terms.total()));
+                let most = MOST_DRAWN * self.estimates.initial_gap;
+                let curve = curve.take_while(|&(_, total)| total <= most);
+                figure = figure.line(Series::new(format!("bound, {}", form.name), curve));
+            }
+        }
+        Ok(figure.line(Series::new("measured", measured)).save(stem)?)
+    }
+
+    fn forms(&self) -> [&Form; 3] {
+        [&self.printed, &self.corrected, &self.corrected_full_gradients]
+    }
+
+    pub fn json(&self, plots: &[PathBuf; 2]) -> Result<Value, Failure> {
+        let mut value = serde_json::to_value(self).map_err(Failure::failed)?;
+        value["plots"] = serde_json::json!(plots);
+        Ok(value)
+    }
+
+    pub fn text(&self, plots: &[PathBuf; 2]) -> String {
+        let mut text = self.constants_text();
+        text.push_str(&self.rate_text());
+        text.push_str(&self.bounds_text());
+        let plots = plots.each_ref().map(|path| path.display().to_string()).join(" and ");
+        text.push_str(&format!("drawn in {plots}\n"));
+        text
+    }
+
+    fn constants_text(&self) -> String {
+        let Estimates { secants, curvatures, convexity, dissimilarity_squared, .. } =
+            self.estimates;
+        let row = |name: &str, estimated: f64, configured: f64, seen: String| {
+            vec![name.into(), digits(estimated), digits(configured), seen]
+        };
+        let curvatures = curvatures.map_or(String::new(), |curvatures| {
+            format!(", curvatures {} to {}", digits(curvatures.least), digits(curvatures.most))
+        });
+        let rows = [
+            row(
+                "L",
+                self.estimated.smoothness,
+                self.configured.smoothness,
+                format!(
+                    "secants {} to {}{curvatures}",
+                    digits(secants.least),
+                    digits(secants.most)
+                ),
+            ),
+            row(
+                "μ",
+                self.estimated.convexity,
+                self.configured.convexity,
+                format!(
+                    "{} to {}, median {}; {} if F* were 0",
+                    digits(convexity.least),
+                    digits(convexity.most),
+                    digits(convexity.median),
+                    digits(self.estimates.convexity_above_zero)
+                ),
+            ),
+            row(
+                "δ",
+                self.estimated.dissimilarity,
+                self.configured.dissimilarity,
+                format!(
+                    "δ² {} to {}, median {}",
+                    digits(dissimilarity_squared.least),
+                    digits(dissimilarity_squared.most),
+                    digits(dissimilarity_squared.median)
+                ),
+            ),
+        ];
+        format!(
+            "{}to use them: {}\n\nF(w⁰) − F* = {}, with F* = {} the lowest loss seen, after round {}\n\n",
+            table(&["constant", ">estimated", ">control", "seen along the run"], &rows),
+            self.flags.join(" "),
+            digits(self.estimates.initial_gap),
+            digits(self.estimates.lowest_loss),
+            self.estimates.lowest_round,
+        )
+    }
+
+    fn rate_text(&self) -> String {
+        let columns = &self.corrected.tightening;
+        let row = |form: &Form| {
+            let mut cells = vec![
+                form.name.to_owned(),
+                form.contraction.map_or("–".into(), |a| format!("{a:.6}")),
+                if form.learning_rate_holds { "holds" } else { "violated" }.into(),
+            ];
+            cells.extend(form.tightening.iter().map(|row| digits(row.limit)));
+            cells.resize(3 + columns.len(), "–".into());
+            cells
+        };
+        let deltas: Vec<String> = columns
+            .iter()
+            .map(|row| format!(">λ < at δ = {}", digits(row.dissimilarity)))
+            .collect();
+        let mut header = vec!["bound", ">A", "condition on λ"];
+        header.extend(deltas.iter().map(String::as_str));
+        format!(
+            "{}λ = {}, ΣG² = {}; the limit falls as 1/δ²\n\n",
+            table(&header, &self.forms().map(row)),
+            self.learning_rate,
+            digits(self.squared_weights),
+        )
+    }
+
+    fn bounds_text(&self) -> String {
+        let row = |form: &Form| {
+            let terms = match form.terms {
+                Some(terms) => [terms.initial, terms.channel, terms.artificial, terms.total()]
+                    .map(digits)
+                    .to_vec(),
+                None => vec!["–".into(); 4],
+            };
+            let holds = match form.measured_below {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "–",
+            };
+            [vec![form.name.to_owned()], terms, vec![holds.into()]].concat()
+        };
+        let header =
+            ["bound", ">initial", ">channel", ">artificial", ">total", "measured stays below"];
+        let last = self.measured.last().map_or(f64::NAN, |point| point.gap);
+        let mut text = table(&header, &self.forms().map(row));
+        for form in self.forms() {
+            if let Some(error) = &form.error {
+                text.push_str(&format!("no {} bound: {error}\n", form.name));
+            }
+        }
+        text.push_str(&format!(
+            "measured after {} rounds: {}, of one run; the bounds are on the expectation\n",
+            self.rounds,
+            digits(last),
+        ));
+        text
+    }
+}
+
+impl Form {
+    fn new(
+        form: BoundForm,
+        name: &'static str,
+        setting: &Setting,
+        measured: &[Measured],
+    ) -> Result<Self, Failure> {
+        let Setting { constants, .. } = setting;
+        let condition = condition(form, constants, setting.squared_weights())?;
+        let bound = match form {
+            BoundForm::Printed => printed(setting, None),
+            BoundForm::Corrected => corrected(setting),
+        };
+        let (bound, error) = match bound {
+            Ok(bound) => (Some(bound), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let terms = bound.as_ref().map(Bound::last);
+        let below = |bound: &Bound| {
+            measured.iter().all(|point| point.gap <= bound.after[point.round as usize].total())
+        };
+        Ok(Self {
+            name,
+            error,
+            contraction: bound.as_ref().map(|bound| bound.contraction),
+            learning_rate_limit: condition.limit(),
+            learning_rate_holds: condition.holds(),
+            tightening: match constants.dissimilarity > 1.0 {
+                true => condition.tightening(&MULTIPLES),
+                false => condition.tightening(&[1.0]),
+            },
+            terms,
+            total: terms.as_ref().map(Terms::total),
+            measured_below: bound.as_ref().map(below),
+            bound,
+        })
+    }
+}
+
+fn condition(
+    form: BoundForm,
+    constants: &Constants,
+    squared_weights: f64,
+) -> Result<RateCondition, Failure> {
+    // Rounding may leave a little more than 1 of a single device's weight.
+    RateCondition::new(form, constants, squared_weights.min(1.0)).map_err(Failure::failed)
+}
+
+/// Four significant digits.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        size if (1e-3..1e5).contains(&size) => {
+            let decimals = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{value:.decimals$}")
+        }
+        _ => format!("{value:.3e}"),
+    }
+}

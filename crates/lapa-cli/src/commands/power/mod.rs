@@ -1,0 +1,212 @@
+//! `lapa power`: is it worth optimising transmit powers, and what does each choice cost?
+
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use lapa::config::{Experiment, PowerChoice};
+use lapa::run::{RunFolder, is_free};
+use lapa_control::optimise::Ddpg;
+use lapa_control::optimise::ddpg::{Agent, Settings};
+use lapa_control::staged::{
+    Choice, Chooser, Optimizer, StagedError, check, execute_pilot, notes, with_powers,
+};
+
+use super::run::{Screen, flow, stop_on_interrupt};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format};
+use crate::progress::{ChoiceProgress, Mode};
+
+pub use show::sentence;
+
+/// Compare ways to choose transmit powers, with what each costs in privacy.
+///
+/// A pilot run records what noise privacy asks for in each round ([control] says on which data).
+/// Then every optimiser minimises the noise terms J of the convergence bound over the powers,
+/// within control.least_power_w ≤ Σp² ≤ control.total_power_w and transmit.max_power_w each.
+///
+///   J/full     objective relative to full power; less is better
+///   T_th       last round with artificial noise: least, median and most over the devices
+///   under      largest required σ over the σ there is; 1 if every device has what it needs
+///   Σp²        total power in watts
+///   ε          provable ε of the worst device: its budget on basis certified, else what the noise
+///              that the pilot asked for is worth, counted as privacy.channel_trust says
+///   ε κ=0      what that noise is worth if none of the channel's is counted; a forecast, as the
+///              run's own noise follows its own rounds
+///
+/// Leaves in DIR: power.json, powers.toml (the experiment with the best powers, for `lapa run`),
+/// curves and powers as SVG and PNG, agent.safetensors, and the pilot.
+///
+/// Examples:
+///   lapa power experiments/control/config.toml
+///   lapa power experiments/control/config.toml -c control.noise=switch -c control.switch_rule=sum
+///   lapa power my.toml --only closed-form,cma-es --pilot runs/mine-power-1/pilot --format json
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(flatten)]
+    source: super::Source,
+    /// Only these optimisers.
+    #[arg(long, value_name = "NAME,…", value_parser = names(), value_delimiter = ',')]
+    only: Vec<String>,
+    /// Whose powers go into powers.toml [default: those with the least J].
+    #[arg(long, value_name = "NAME", value_parser = names())]
+    choose: Option<String>,
+    /// Use this finished pilot of the same experiment, instead of a new one.
+    #[arg(long, value_name = "DIR")]
+    pilot: Option<PathBuf>,
+    /// DDPG starts from this agent instead of from random networks.
+    #[arg(long, value_name = "FILE")]
+    agent: Option<PathBuf>,
+    /// The folder for the results, which must not exist yet [default: runs/NAME-power-N].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print no progress.
+    #[arg(long)]
+    quiet: bool,
+    /// How the table is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub fn execute(arguments: Arguments) -> Outcome {
+    let mode = Mode::choose(arguments.quiet);
+    let out = folder(&arguments)?;
+    let optimizers = optimizers(&arguments)?;
+    let (mut experiment, data) = arguments.source.prepare(None, mode)?;
+    // Powers that are given are what is to be replaced.
+    experiment.control.power = PowerChoice::File;
+    check(&experiment)?;
+    notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
+    let agent = match &arguments.agent {
+        Some(path) => Some(load_agent(path, &experiment)?),
+        None => None,
+    };
+    let ledger = ledger(&arguments, &experiment, &out)?;
+    create(&out)?;
+    stop_on_interrupt()?;
+    let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
+    let mut screen = Screen::new(mode);
+    mode.notice("pilot:");
+    let pilot = execute_pilot(&experiment, &data, &place, Some(ledger.clone()), &mut |event| {
+        screen.show(event)
+    })?;
+    screen.finish();
+    let Some(pilot) = pilot else {
+        return stopped(&format!("stopped in the pilot; go on with --pilot {}", place.display()));
+    };
+    let mut chooser = Chooser::new(&experiment, pilot, &data)?;
+    if let Some(agent) = agent {
+        chooser.start_from(agent);
+    }
+    let mut choices = Vec::new();
+    for optimizer in optimizers {
+        let mut progress = ChoiceProgress::new(mode, optimizer.name());
+        let choice = chooser.choose(optimizer, &mut |event| {
+            progress.show(&event);
+            flow()
+        });
+        progress.finish();
+        match choice {
+            Err(StagedError::Optimise(lapa_control::optimise::OptimiseError::Stopped)) => {
+                return stopped("stopped; nothing but the pilot is kept");
+            }
+            choice => choices.push(choice?),
+        }
+    }
+    let best = best(&choices, arguments.choose.as_deref());
+    show::write(&choices, &out)?;
+    if let Some(agent) = chooser.agent() {
+        agent.save(&out.join("agent.safetensors")).map_err(Failure::failed)?;
+    }
+    if let Some(best) = best {
+        let text = with_powers(&experiment, &best.powers_w, &ledger)?.to_toml();
+        let path = out.join("powers.toml");
+        std::fs::write(&path, text)
+            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    }
+    match arguments.format {
+        Format::Json => output::json(&choices)?,
+        Format::Text => output::text_out(&show::table_of(&choices, &experiment, best, &out))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The choice whose powers are kept: of those that are as good as the best but for rounding, the
+/// simplest.
+fn best<'a>(choices: &'a [Choice], wanted: Option<&str>) -> Option<&'a Choice> {
+    let mut candidates = choices
+        .iter()
+        .filter(|choice| wanted.is_none_or(|wanted| wanted == choice.optimizer.name()));
+    let least = candidates.clone().map(|choice| choice.objective).reduce(f64::min)?;
+    candidates.find(|choice| choice.objective <= least * (1.0 + 1e-9))
+}
+
+/// What `--only` and `--choose` take.
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Optimizer::ALL.map(Optimizer::name))
+}
+
+/// Where a pilot on private data is charged: where the one that is given was.
+fn ledger(arguments: &Arguments, experiment: &Experiment, out: &Path) -> Result<PathBuf, Failure> {
+    let given = match &arguments.pilot {
+        Some(pilot) => RunFolder::open(pilot)?.experiment()?.privacy.ledger,
+        None => None,
+    };
+    let configured = experiment.privacy.ledger.clone();
+    Ok(given.or(configured).unwrap_or_else(|| out.join("ledger.db")))
+}
+
+fn optimizers(arguments: &Arguments) -> Result<Vec<Optimizer>, Failure> {
+    let only = &arguments.only;
+    let chosen: Vec<Optimizer> = Optimizer::ALL
+        .into_iter()
+        .filter(|optimizer| only.is_empty() || only.iter().any(|name| name == optimizer.name()))
+        .collect();
+    match &arguments.choose {
+        Some(wanted) if chosen.iter().all(|optimizer| optimizer.name() != wanted) => {
+            Err(Failure::usage(format!("--choose {wanted} is not among --only")))
+        }
+        _ => Ok(chosen),
+    }
+}
+
+/// The folder for the results: as asked for, or the first free one.
+fn folder(arguments: &Arguments) -> Result<PathBuf, Failure> {
+    if let Some(out) = &arguments.out {
+        return match is_free(out) {
+            true => Ok(out.clone()),
+            false => Err(Failure::usage(format!(
+                "--out {} exists already and is not empty: remove it, or choose another",
+                out.display()
+            ))),
+        };
+    }
+    let name = match &arguments.source.config {
+        Some(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        None => "quickstart".into(),
+    };
+    let numbered = |n: u32| Path::new("runs").join(format!("{name}-power-{n}"));
+    Ok((1..).map(numbered).find(|path| is_free(path)).unwrap_or_default())
+}
+
+fn create(out: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(out).map_err(|error| {
+        Failure::usage(format!("--out {}: cannot create the folder: {error}", out.display()))
+    })
+}
+
+fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {
+    let settings = Settings::from(&experiment.control);
+    let sizes = Ddpg::sizes(experiment.partition.devices as usize, &settings);
+    Agent::load(path, sizes, settings.learning)
+        .map_err(|error| Failure::usage(format!("--agent: {error}")))
+}
+
+fn stopped(what: &str) -> Outcome {
+    eprintln!("\n{what}");
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,179 @@
+//! `lapa run`: train, show progress, leave a run folder.
+
+mod report;
+mod screen;
+mod stages;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use lapa::config::Experiment;
+use lapa::data::Dataset;
+use lapa::run::{Outcome as RunOutcome, Run, RunError, RunFolder, is_free};
+use lapa_control::staged::{StagedOutcome, interrupted, notes, pilot_folder};
+use lapa_control::staged_run;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::Format;
+use crate::progress::Mode;
+pub(super) use screen::Screen;
+
+/// Train a model across devices and leave a run folder.
+///
+/// Without CONFIG the built-in quickstart runs: the paper's CNN on MNIST across 15 devices, or on
+/// synthetic digits where MNIST cannot be had. Ctrl-C stops after the round; --resume goes on.
+/// With control.power = "ddpg", "cma-es" or "closed-form" a pilot run (in DIR-pilot) and the choice
+/// of transmit powers come first.
+///
+/// Examples:
+///   lapa run
+///   lapa run my.toml -c learn.learning_rate=0.05 --seed 3
+///   lapa run -c data.name=fashion-mnist --out runs/fashion
+///   lapa run --resume runs/fashion
+///   lapa run experiments/control/config.toml -c control.power=cma-es
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(flatten)]
+    source: super::Source,
+    /// Worker threads, 0 for one per core; short for -c run.threads=N. Results do not depend
+    /// on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
+    threads: Option<u32>,
+    /// The run's folder, which must not exist yet [default: runs/NAME-N].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with an interrupted run.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "change", "seed", "out"])]
+    resume: Option<PathBuf>,
+    /// Print no progress.
+    #[arg(long)]
+    quiet: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Set by Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+pub fn execute(arguments: Arguments) -> Outcome {
+    let mode = Mode::choose(arguments.quiet);
+    let ready = match &arguments.resume {
+        Some(folder) => resume(folder, &arguments, mode)?,
+        None => create(&arguments, mode)?,
+    };
+    stop_on_interrupt()?;
+    let mut screen = Screen::new(mode);
+    let (folder, end) = match ready {
+        Ready::Run(run) => {
+            let folder = run.folder().to_path_buf();
+            let outcome = run.execute(&mut |event| screen.show(event))?;
+            let end = match outcome {
+                RunOutcome::Finished(summary) => StagedOutcome::Finished(Box::new(summary)),
+                RunOutcome::Stopped { round } => StagedOutcome::Stopped { round },
+            };
+            (folder, end)
+        }
+        Ready::Staged { experiment, data, out } => {
+            notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
+            let mut stages = stages::Stages::new(mode, &experiment.control);
+            let end =
+                staged_run(*experiment, *data, &out, &mut |event| stages.show(event, &mut screen))?;
+            stages.finish();
+            (out, end)
+        }
+    };
+    screen.finish();
+    match end {
+        StagedOutcome::Finished(summary) => {
+            report::finished(&summary, &screen.links, &folder, arguments.format)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        StagedOutcome::Stopped { round } => {
+            report::stopped(&format!("stopped after round {round}"), &folder, arguments.format)?;
+            Ok(ExitCode::FAILURE)
+        }
+        StagedOutcome::StoppedBefore { .. } => {
+            report::stopped("stopped before the run", &folder, arguments.format)?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// What is about to run.
+enum Ready {
+    /// Rounds.
+    Run(Box<Run>),
+    /// A pilot, a choice of powers, then rounds.
+    Staged { experiment: Box<Experiment>, data: Box<Dataset>, out: PathBuf },
+}
+
+/// Whether Ctrl-C was pressed.
+pub(super) fn flow() -> ControlFlow<()> {
+    match INTERRUPTED.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
+}
+
+pub(super) fn stop_on_interrupt() -> Result<(), Failure> {
+    ctrlc::set_handler(|| {
+        // A second Ctrl-C does not wait for the round.
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(1);
+        }
+        eprintln!("\nstopping after this round");
+    })
+    .map_err(Failure::failed)
+}
+
+fn create(arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
+    // Before anything takes time.
+    if let Some(out) = arguments.out.as_deref().filter(|out| !lapa::run::is_free(out)) {
+        return Err(RunError::Exists(out.into()).into());
+    }
+    let threads = arguments.threads.map(|threads| format!("run.threads={threads}"));
+    let (experiment, data) = arguments.source.prepare(threads, mode)?;
+    let name = match &arguments.source.config {
+        Some(file) => file.file_stem().unwrap_or_default().to_owned(),
+        None => "quickstart".into(),
+    };
+    let numbered = Path::new("runs").join(name);
+    if experiment.control.power.needs_pilot() {
+        let free = |out: &PathBuf| is_free(out) && is_free(&pilot_folder(out));
+        let out = arguments.out.clone().or_else(|| {
+            let name = |n: u32| format!("{}-{n}", numbered.display()).into();
+            (1..).map(name).find(free)
+        });
+        let out = out.unwrap_or(numbered);
+        return Ok(Ready::Staged { experiment: experiment.into(), data: data.into(), out });
+    }
+    let run = match &arguments.out {
+        Some(out) => Run::create(experiment, data, out)?,
+        None => Run::create_numbered(experiment, data, &numbered)?,
+    };
+    Ok(Ready::Run(run.into()))
+}
+
+fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
+    let threads = |experiment: &mut Experiment| {
+        if let Some(threads) = arguments.threads {
+            experiment.run.threads = threads as usize;
+        }
+    };
+    if let Some(mut experiment) = interrupted(path)? {
+        threads(&mut experiment);
+        let data = super::load_data(&experiment.data.name, mode)?;
+        let (experiment, data, out) = (experiment.into(), data.into(), path.into());
+        return Ok(Ready::Staged { experiment, data, out });
+    }
+    let folder = RunFolder::open(path)?;
+    let mut experiment = folder.experiment()?;
+    threads(&mut experiment);
+    let data = super::load_data(&experiment.data.name, mode)?;
+    Ok(Ready::Run(Run::resume(folder, experiment, data)?.into()))
+}

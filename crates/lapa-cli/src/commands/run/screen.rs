@@ -1,0 +1,73 @@
+//! What is shown while rounds go on.
+
+use std::ops::ControlFlow;
+
+use lapa::run::RunEvent;
+
+use super::{flow, report};
+use crate::progress::{Mode, RoundProgress};
+
+/// Shows the events of a run.
+pub struct Screen {
+    mode: Mode,
+    progress: Option<RoundProgress>,
+    rounds: u32,
+    /// The links of the last round.
+    pub links: String,
+}
+
+impl Screen {
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, progress: None, rounds: 0, links: String::new() }
+    }
+
+    /// Shows an event, and says whether to go on.
+    pub fn show(&mut self, event: RunEvent<'_>) -> ControlFlow<()> {
+        let mode = self.mode;
+        match event {
+            RunEvent::Started { folder, done, federation } => {
+                let experiment = federation.experiment();
+                self.rounds = experiment.run.rounds;
+                let data = federation.data();
+                let name = String::from(data.name.clone());
+                mode.notice(&format!(
+                    "{} devices, {name} ({}), {} parameters, {} rounds, seed {}, {} threads\n\
+                     folder: {}",
+                    federation.partition().devices.len(),
+                    data.source,
+                    federation.network().parameter_count(),
+                    experiment.run.rounds,
+                    experiment.run.seed,
+                    federation.threads(),
+                    folder.display(),
+                ));
+                if done > 0 {
+                    mode.notice(&format!("resuming after round {done}"));
+                }
+                let bar = self.progress.insert(RoundProgress::new(mode, experiment.run.rounds));
+                bar.start(done);
+            }
+            RunEvent::Warning(text) => match &self.progress {
+                Some(progress) => progress.say(&format!("warning: {text}")),
+                None => eprintln!("warning: {text}"),
+            },
+            RunEvent::Round(record) => {
+                if record.round == self.rounds {
+                    self.links = report::link_table(&record.devices);
+                }
+                if let Some(progress) = &mut self.progress {
+                    progress.round(record);
+                }
+            }
+            RunEvent::Checkpoint { .. } => {}
+            RunEvent::Finishing => self.finish(),
+        }
+        flow()
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(progress) = &mut self.progress {
+            progress.finish();
+        }
+    }
+}

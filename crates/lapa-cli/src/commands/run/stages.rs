@@ -1,0 +1,67 @@
+//! What is shown of pilot, choice and run.
+
+use std::ops::ControlFlow;
+
+use lapa::config::{Control, Pilot};
+use lapa_control::staged::StageEvent;
+
+use super::flow;
+use super::screen::Screen;
+use crate::commands::power;
+use crate::progress::{ChoiceProgress, Mode};
+
+/// Shows which of the three stages a staged run is in.
+pub struct Stages {
+    mode: Mode,
+    pilot: &'static str,
+    reached: u32,
+    choice: Option<ChoiceProgress>,
+}
+
+impl Stages {
+    pub fn new(mode: Mode, control: &Control) -> Self {
+        let pilot = match control.pilot {
+            Pilot::Synthetic => "pilot on digits drawn by code, which spends no privacy",
+            Pilot::Private => "pilot on the devices' own data, charged to their budgets",
+        };
+        Self { mode, pilot, reached: 0, choice: None }
+    }
+
+    /// Shows an event, and says whether to go on.
+    pub fn show(&mut self, event: StageEvent<'_>, screen: &mut Screen) -> ControlFlow<()> {
+        match event {
+            StageEvent::Pilot(event) => {
+                self.reach(1, self.pilot);
+                return screen.show(event);
+            }
+            StageEvent::Optimising { optimizer, progress } => {
+                self.reach(2, "powers");
+                self.choice
+                    .get_or_insert_with(|| ChoiceProgress::new(self.mode, optimizer.name()))
+                    .show(&progress);
+            }
+            StageEvent::Chosen(choice) => {
+                self.finish();
+                self.mode.notice(&power::sentence(choice));
+            }
+            StageEvent::Run(event) => {
+                self.reach(3, "run");
+                return screen.show(event);
+            }
+        }
+        flow()
+    }
+
+    fn reach(&mut self, stage: u32, what: &str) {
+        if self.reached < stage {
+            self.reached = stage;
+            self.mode.notice(&format!("stage {stage} of 3: {what}"));
+        }
+    }
+
+    pub fn finish(&mut self) {
+        if let Some(mut choice) = self.choice.take() {
+            choice.finish();
+        }
+    }
+}
