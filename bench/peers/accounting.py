@@ -13,13 +13,13 @@ by one record more or less.
 """
 
 import importlib.metadata
-import json
-import sys
 import time
 
 import dp_accounting
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
+
+from worker import serve
 
 
 def pld(rate, noise_multiplier, count, delta, interval):
@@ -42,23 +42,14 @@ def timed(function, arguments):
     return {"seconds": time.perf_counter() - start, "epsilon": epsilon}
 
 
-def main():
-    for line in sys.stdin:
-        command, *arguments = line.split()
-        if command == "quit":
-            return
-        try:
-            if command == "about":
-                answer = {"dp_accounting": importlib.metadata.version("dp-accounting")}
-            elif command in ("pld", "rdp"):
-                function = pld if command == "pld" else rdp
-                answer = timed(function, [float(argument) for argument in arguments])
-            else:
-                answer = {"error": f"unknown command {command}"}
-        except Exception as error:  # the caller shows it
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+def answer(command, arguments):
+    if command == "about":
+        return {"dp_accounting": importlib.metadata.version("dp-accounting")}
+    if command in ("pld", "rdp"):
+        function = pld if command == "pld" else rdp
+        return timed(function, [float(argument) for argument in arguments])
+    return {"error": f"unknown command {command}"}
 
 
 if __name__ == "__main__":
-    main()
+    serve(answer)

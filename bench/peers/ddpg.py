@@ -12,8 +12,6 @@ P1 with 15 devices: 17 numbers in a state, 15 in an action; its reward is a quad
 """
 
 import importlib.metadata
-import json
-import sys
 import time
 
 import gymnasium
@@ -21,6 +19,8 @@ import numpy
 import torch
 from stable_baselines3 import DDPG
 from stable_baselines3.common.noise import NormalActionNoise
+
+from worker import serve
 
 STATES, ACTIONS, EPISODE = 17, 15, 200
 
@@ -85,27 +85,18 @@ def steps_per_second(hidden, batch, seconds):
     return steps / (time.perf_counter() - start)
 
 
-def main():
-    for line in sys.stdin:
-        command, *arguments = line.split()
-        if command == "quit":
-            return
-        try:
-            if command == "about":
-                answer = {
-                    "stable_baselines3": importlib.metadata.version("stable-baselines3"),
-                    "torch": torch.__version__,
-                    "threads": torch.get_num_threads(),
-                }
-            elif command == "steps":
-                hidden, batch, seconds = arguments
-                answer = {"steps_per_s": steps_per_second(int(hidden), int(batch), float(seconds))}
-            else:
-                answer = {"error": f"unknown command {command}"}
-        except Exception as error:  # the caller shows it
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+def answer(command, arguments):
+    if command == "about":
+        return {
+            "stable_baselines3": importlib.metadata.version("stable-baselines3"),
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+        }
+    if command == "steps":
+        hidden, batch, seconds = arguments
+        return {"steps_per_s": steps_per_second(int(hidden), int(batch), float(seconds))}
+    return {"error": f"unknown command {command}"}
 
 
 if __name__ == "__main__":
-    main()
+    serve(answer)

@@ -10,11 +10,9 @@ use lapa::config::BoundForm;
 use lapa::seed::Stream;
 use lapa_control::optimise::cma_es::{Minimum, Start, minimise};
 use lapa_control::optimise::{
-    ClosedForm, CmaEs, Equal, Full, OptimiseError, Optimiser, Optimum, Progress, RandomSearch,
+    CmaEs, Known, OptimiseError, Optimiser, Optimum, Progress, RandomSearch,
 };
-use lapa_control::power::{
-    Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem, closed_form,
-};
+use lapa_control::power::{Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem};
 use rand::RngExt;
 
 fn run(optimiser: &mut dyn Optimiser, objective: &mut dyn Objective, seed: u64) -> Optimum {
@@ -132,12 +130,12 @@ fn cma_es_agrees_with_the_closed_form() {
         for form in FORMS {
             let mut problem =
                 Problem::new(trace.clone(), NoiseRule::Always, form, 0.99, limits.clone()).unwrap();
-            let amplitudes = closed_form(&problem);
-            let exact = run(&mut ClosedForm { amplitudes }, &mut problem, 0);
+            let exact = run(&mut Known::closed_form(&problem), &mut problem, 0);
             let found = cma_es(&mut problem, seed);
             let ratio = found.evaluation.objective / exact.evaluation.objective;
             assert!((1.0 - 1e-12..1.0 + 1e-3).contains(&ratio), "{ratio}");
-            let equal = run(&mut Equal, &mut problem, 0).evaluation.objective;
+            let equal =
+                run(&mut Known::equal(problem.limits()), &mut problem, 0).evaluation.objective;
             assert!(equal > 1.05 * exact.evaluation.objective);
         }
     }
@@ -148,8 +146,7 @@ fn the_closed_form_beats_random_draws() {
     for seed in 0..3 {
         let trace = trace(seed, Kind { fading: true, ..Kind::default() });
         let mut problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
-        let amplitudes = closed_form(&problem);
-        let exact = run(&mut ClosedForm { amplitudes }, &mut problem, 0);
+        let exact = run(&mut Known::closed_form(&problem), &mut problem, 0);
         let random = run(&mut RandomSearch { evaluations: 10_000 }, &mut problem, seed);
         assert!(exact.evaluation.objective < random.evaluation.objective);
     }
@@ -220,11 +217,10 @@ fn optima_are_feasible_reproducible_and_what_they_say() {
     let trace = trace(4, Kind { devices: 6, rounds: 30, ..Kind::default() });
     for rule in RULES {
         let mut problem = problem(&trace, rule, BoundForm::Corrected);
-        let amplitudes = closed_form(&problem);
         let optimisers: [&mut dyn Optimiser; 5] = [
-            &mut Equal,
-            &mut Full,
-            &mut ClosedForm { amplitudes },
+            &mut Known::equal(problem.limits()),
+            &mut Known::full(problem.limits()),
+            &mut Known::closed_form(&problem),
             &mut RandomSearch { evaluations: 300 },
             &mut CmaEs { evaluations: 1_000 },
         ];
@@ -250,9 +246,8 @@ fn a_thousand_devices_are_optimised() {
     let kind = Kind { devices: 1000, rounds: 20, ..Kind::default() };
     let trace = trace(6, kind).scaled(0.0).unwrap();
     let mut problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
-    let amplitudes = closed_form(&problem);
-    let least = run(&mut ClosedForm { amplitudes }, &mut problem, 0).evaluation.objective;
-    let equal = run(&mut Equal, &mut problem, 0).evaluation.objective;
+    let least = run(&mut Known::closed_form(&problem), &mut problem, 0).evaluation.objective;
+    let equal = run(&mut Known::equal(problem.limits()), &mut problem, 0).evaluation.objective;
     let found = run(&mut CmaEs { evaluations: 30_000 }, &mut problem, 0).evaluation.objective;
     // At least half of what there is to gain.
     assert!(found - least < 0.5 * (equal - least), "{least} {found} {equal}");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Writes `path` through a neighbour with the ending `.tmp`, which is renamed when it is complete
 /// and on the disk. What was at `path` before stays until then.
-pub(crate) fn write_atomically<E: From<io::Error>>(
+pub fn write_atomically<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {

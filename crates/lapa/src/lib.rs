@@ -29,7 +29,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod aggregate;
-mod atomic;
+pub mod atomic;
 pub mod config;
 mod crew;
 pub mod data;

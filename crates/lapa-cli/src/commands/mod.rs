@@ -81,6 +81,13 @@ fn experiment(file: Option<&Path>, flags: &[String]) -> Result<Experiment, Failu
     Ok(Experiment::from_toml(&text, &name, &overrides)?)
 }
 
+/// Creates the folder of `--out`.
+fn create_folder(out: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(out).map_err(|error| {
+        Failure::usage(format!("--out {}: cannot create the folder: {error}", out.display()))
+    })
+}
+
 fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
@@ -109,6 +116,14 @@ impl Source {
     /// The experiment alone: no data are read.
     fn experiment(&self) -> Result<Experiment, Failure> {
         experiment(self.config.as_deref(), &self.changes().collect::<Vec<_>>())
+    }
+
+    /// What results are called, unless --out says.
+    fn name(&self) -> String {
+        match &self.config {
+            Some(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            None => "quickstart".into(),
+        }
     }
 
     fn changes(&self) -> impl Iterator<Item = String> {

@@ -43,9 +43,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
 }
 
 fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::usage(format!("--out {}: cannot create the folder: {error}", folder.display()))
-    })?;
+    super::create_folder(folder)?;
     let counts: Vec<Vec<u32>> = rows.iter().map(|row| row.label_counts.clone()).collect();
     Ok(lapa::plot::plot_partition(&counts, &folder.join("partition"))?)
 }

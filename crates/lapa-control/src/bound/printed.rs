@@ -8,14 +8,7 @@ use super::terms::{Bound, Terms, scaled};
 /// A = 1 + μLλ²δ²·ΣG_k² − 2λμ, as in Theorem 1. Below 0 it is refused: the recursion multiplies by
 /// it a gap that is not negative.
 pub fn contraction(constants: &Constants, squared_weights: f64) -> Result<f64, BoundError> {
-    constants.check()?;
-    if !(squared_weights > 0.0 && squared_weights <= 1.0) {
-        return Err(BoundError::Symbol {
-            name: "sum of squared weights",
-            value: squared_weights,
-            allowed: "above 0, at most 1",
-        });
-    }
+    constants.check_with(squared_weights)?;
     let value = 1.0 + 2.0 * constants.convexity * constants.change_per_square(squared_weights);
     match value.is_finite() && value >= 0.0 {
         true => Ok(value),

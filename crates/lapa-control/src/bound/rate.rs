@@ -37,14 +37,7 @@ impl RateCondition {
         constants: &Constants,
         squared_weights: f64,
     ) -> Result<Self, BoundError> {
-        constants.check()?;
-        if !(squared_weights > 0.0 && squared_weights <= 1.0) {
-            return Err(BoundError::Symbol {
-                name: "sum of squared weights",
-                value: squared_weights,
-                allowed: "above 0, at most 1",
-            });
-        }
+        constants.check_with(squared_weights)?;
         let squared_weights = match form {
             BoundForm::Printed => squared_weights,
             BoundForm::Corrected => 1.0,

@@ -33,6 +33,19 @@ impl Constants {
         check("learning rate", learning_rate, "a finite number above 0", learning_rate > 0.0)
     }
 
+    /// As [`Constants::check`], with ΣG_k².
+    pub(super) fn check_with(&self, squared_weights: f64) -> Result<(), BoundError> {
+        self.check()?;
+        match squared_weights > 0.0 && squared_weights <= 1.0 {
+            true => Ok(()),
+            false => Err(BoundError::Symbol {
+                name: "sum of squared weights",
+                value: squared_weights,
+                allowed: "above 0, at most 1",
+            }),
+        }
+    }
+
     /// Lλ²δ²/2 − λ, by which a step without noise changes F for each unit of ‖∇F‖², at most.
     pub(super) fn change_per_square(&self, shrink: f64) -> f64 {
         let Self { smoothness, dissimilarity, learning_rate, .. } = *self;

@@ -1,16 +1,14 @@
 //! Ways to choose transmit amplitudes.
 
-mod closed_form;
 pub mod cma_es;
 pub mod ddpg;
-mod fixed;
+mod known;
 mod random;
 mod search;
 
-pub use closed_form::ClosedForm;
 pub use cma_es::CmaEs;
 pub use ddpg::Ddpg;
-pub use fixed::{Equal, Full};
+pub use known::Known;
 pub use random::RandomSearch;
 
 use std::ops::ControlFlow;

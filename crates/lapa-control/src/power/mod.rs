@@ -12,6 +12,7 @@ mod trace;
 pub use closed_form::closed_form;
 pub use cost::{CostError, PrivacyCost, privacy_cost};
 pub use evaluation::{Evaluation, Objective, ObjectiveError};
+pub use lapa::privatize::NoiseRule;
 pub use limits::{Limits, LimitsError};
-pub use problem::{Noise, NoiseRule, Problem, ProblemError};
+pub use problem::{Noise, Problem, ProblemError};
 pub use trace::{Trace, TraceArrays, TraceError};

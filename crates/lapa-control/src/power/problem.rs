@@ -7,29 +7,10 @@
 //! the switching round a device's part of the objective is a + b/P: both are prepared here once.
 
 use lapa::config::BoundForm;
+use lapa::privatize::{NoiseRule, top_up};
 
 use super::evaluation::{Evaluation, Objective, ObjectiveError};
 use super::{Limits, Trace};
-
-/// When devices add artificial noise, and how much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoiseRule {
-    /// As much as is required, in every round.
-    Always,
-    /// As much as is required, up to the last round in which the sum over the devices of what is
-    /// required is more than the sum of what the channels add: as printed, eq. (23). It leaves
-    /// single devices with too little.
-    Sum,
-    /// As much as is required, up to the last round in which a device needs it. One T_th for each
-    /// device.
-    ///
-    /// Differs from the paper: its T_th is one for all, from sums over the devices.
-    PerDevice,
-    /// In each round what is missing.
-    ///
-    /// Differs from the paper: it adds all or nothing.
-    TopUp,
-}
 
 /// Why a problem cannot be stated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -354,12 +335,6 @@ impl Device {
 /// σ_req²/(κc₀²ν₁); ∞ where something is required and nothing may be counted.
 fn need(required_squared: f64, trusted_at_watt: f64) -> f64 {
     if required_squared == 0.0 { 0.0 } else { required_squared / trusted_at_watt }
-}
-
-/// σ_art² = max(0, (σ_req² − κνc₀²)/(1 + κν)): then σ_art² + κν(c₀² + σ_art²) is σ_req², or more.
-fn top_up(required_squared: f64, trust_nu: f64, trusted_nu: f64) -> f64 {
-    // A device without power, whose ν is ∞, needs nothing.
-    (required_squared - trusted_nu).max(0.0) / (1.0 + trust_nu)
 }
 
 /// 1/p², at most the largest finite number: 0 times it is 0.

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::{Live, Pilot, StagedError, problem};
 use crate::optimise::ddpg::{Agent, Settings};
-use crate::optimise::{ClosedForm, CmaEs, Ddpg, Equal, Full, Optimiser, Progress, RandomSearch};
-use crate::power::{CostError, Objective, Problem, closed_form, privacy_cost};
+use crate::optimise::{CmaEs, Ddpg, Known, Optimiser, Progress, RandomSearch};
+use crate::power::{CostError, Objective, Problem, privacy_cost};
 
 /// The ways to choose powers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -103,6 +103,12 @@ pub struct Choice {
     pub curve: Vec<(u64, f64)>,
 }
 
+/// An optimiser; DDPG is asked for more than others afterwards.
+enum Searcher {
+    Ddpg(Box<Ddpg>),
+    Other(Box<dyn Optimiser>),
+}
+
 /// The problem of choosing powers for an experiment, after its pilot.
 pub struct Chooser {
     experiment: Experiment,
@@ -164,40 +170,21 @@ impl Chooser {
         optimizer: Optimizer,
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Choice, StagedError> {
-        let (control, seed) = (&self.experiment.control, self.experiment.run.seed);
+        let seed = self.experiment.run.seed;
         let start = Instant::now();
-        let steps = control.episodes.saturating_mul(control.steps);
-        let mut ddpg = match optimizer {
-            Optimizer::Ddpg => {
-                let settings = Settings::from(control);
-                Some(match &self.start {
-                    Some(agent) => Ddpg::with_agent(settings, agent)?,
-                    None => Ddpg::new(settings)?,
-                })
-            }
-            _ => None,
-        };
-        let mut other: Box<dyn Optimiser> = match optimizer {
-            Optimizer::Equal | Optimizer::Ddpg => Box::new(Equal),
-            Optimizer::Full => Box::new(Full),
-            Optimizer::ClosedForm => {
-                Box::new(ClosedForm { amplitudes: closed_form(&self.problem) })
-            }
-            Optimizer::RandomSearch => Box::new(RandomSearch { evaluations: steps }),
-            Optimizer::CmaEs => Box::new(CmaEs { evaluations: control.evaluations }),
-        };
+        let mut searcher = self.searcher(optimizer)?;
         let objective: &mut dyn Objective = match &mut self.live {
             Some(live) => live,
             None => &mut self.problem,
         };
-        let optimiser: &mut dyn Optimiser = match &mut ddpg {
-            Some(ddpg) => ddpg,
-            None => &mut *other,
+        let optimum = match &mut searcher {
+            Searcher::Ddpg(ddpg) => ddpg.optimise(objective, seed, on_progress)?,
+            Searcher::Other(other) => other.optimise(objective, seed, on_progress)?,
         };
-        let optimum = optimiser.optimise(objective, seed, on_progress)?;
-        let policy = ddpg.as_ref().and_then(Ddpg::policy_objective);
-        if ddpg.is_some() {
-            self.ddpg = ddpg;
+        let mut policy = None;
+        if let Searcher::Ddpg(ddpg) = searcher {
+            policy = ddpg.policy_objective();
+            self.ddpg = Some(*ddpg);
         }
         let seconds = start.elapsed().as_secs_f64();
         let (epsilon, epsilon_without_channel) = self.privacy(&optimum.amplitudes)?;
@@ -223,6 +210,26 @@ impl Chooser {
             powers_w,
             curve: optimum.curve.into_iter().map(|(n, j)| (n, j / self.full)).collect(),
         })
+    }
+
+    fn searcher(&self, optimizer: Optimizer) -> Result<Searcher, StagedError> {
+        let (control, limits) = (&self.experiment.control, self.problem.limits());
+        let steps = control.episodes.saturating_mul(control.steps);
+        Ok(Searcher::Other(match optimizer {
+            Optimizer::Equal => Box::new(Known::equal(limits)),
+            Optimizer::Full => Box::new(Known::full(limits)),
+            Optimizer::ClosedForm => Box::new(Known::closed_form(&self.problem)),
+            Optimizer::RandomSearch => Box::new(RandomSearch { evaluations: steps }),
+            Optimizer::CmaEs => Box::new(CmaEs { evaluations: control.evaluations }),
+            Optimizer::Ddpg => {
+                let settings = Settings::from(control);
+                let ddpg = match &self.start {
+                    Some(agent) => Ddpg::with_agent(settings, agent)?,
+                    None => Ddpg::new(settings)?,
+                };
+                return Ok(Searcher::Ddpg(ddpg.into()));
+            }
+        }))
     }
 
     /// ε with the channel's noise counted, and without.

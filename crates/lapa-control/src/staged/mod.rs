@@ -6,15 +6,16 @@ mod live;
 mod pilot;
 
 use std::fs;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapa::aggregate::Threshold;
+use lapa::atomic::write_atomically;
 use lapa::config::{
-    Access, AllocatorName, BoundForm, Experiment, NoiseControl, Pilot as PilotData, PowerChoice,
-    Powers, SwitchRule,
+    Access, AllocatorName, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers,
 };
-use lapa::data::{DataName, Dataset};
+use lapa::data::Dataset;
 use lapa::federation::Federation;
 use lapa::observe::read_metrics;
 use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_summary};
@@ -80,12 +81,7 @@ pub fn limits(experiment: &Experiment) -> Result<Limits, StagedError> {
 /// Differs from the paper: where its A is above 1, it is taken as 1.
 pub fn problem(experiment: &Experiment, pilot: &Pilot) -> Result<Problem, StagedError> {
     let control = &experiment.control;
-    let rule = match (control.noise, control.switch_rule) {
-        (NoiseControl::Always, _) => NoiseRule::Always,
-        (NoiseControl::Switch, Some(SwitchRule::Sum)) => NoiseRule::Sum,
-        (NoiseControl::Switch, _) => NoiseRule::PerDevice,
-        (NoiseControl::TopUp, _) => NoiseRule::TopUp,
-    };
+    let rule = NoiseRule::of(control);
     let trace = pilot.trace.clone();
     // ΣG_k² of a round, on the average.
     let squares = trace.arrays().weights.iter().map(|weight| weight * weight).sum::<f64>();
@@ -114,15 +110,12 @@ fn beside(out: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The experiment with paths that hold in any folder.
-fn absolute(mut experiment: Experiment) -> Result<Experiment, StagedError> {
-    let idx = match &mut experiment.data.name {
-        DataName::Idx(path) => Some(path),
-        _ => None,
-    };
-    for path in idx.into_iter().chain(&mut experiment.privacy.ledger) {
-        *path = std::path::absolute(&*path).map_err(StagedError::io("find", path))?;
-    }
-    Ok(experiment)
+fn absolute(experiment: Experiment) -> Result<Experiment, StagedError> {
+    experiment.with_absolute_paths().map_err(|(path, source)| StagedError::Io {
+        action: "find",
+        path,
+        source,
+    })
 }
 
 /// Refuses what would fail after the pilot, before anything is spent.
@@ -330,11 +323,9 @@ fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), StagedE
     }
 }
 
-/// Replaces a file by renaming.
 fn write(path: &Path, text: &str) -> Result<(), StagedError> {
-    let partial = beside(path, ".partial");
-    fs::write(&partial, text).map_err(StagedError::io("write", &partial))?;
-    fs::rename(&partial, path).map_err(StagedError::io("write", path))
+    write_atomically(path, |file| file.write_all(text.as_bytes()))
+        .map_err(StagedError::io("write", path))
 }
 
 /// How much less noise the run's part of the budget asks for than the pilot's; none where the pilot

@@ -25,8 +25,8 @@ const TEST_IMAGES: usize = 1_000;
 pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Experiment {
     let mut pilot = experiment.clone();
     let control = &experiment.control;
-    let average = control.total_power_w / f64::from(experiment.partition.devices);
-    pilot.transmit.power_w = Powers::All(average.min(experiment.transmit.max_power_w));
+    let (devices, most_w) = (experiment.partition.devices, experiment.transmit.max_power_w);
+    pilot.transmit.power_w = Powers::All(control.average_power_w(devices, most_w));
     pilot.control = Control {
         noise: match control.noise {
             NoiseControl::Always => NoiseControl::Always,

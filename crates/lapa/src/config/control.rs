@@ -53,6 +53,14 @@ pub struct Control {
     pub critic_rate: f64,
 }
 
+impl Control {
+    /// P_max/K, or P_0 (`most_w`) where that is less: what all devices send with unless powers are
+    /// given or optimised. (`equal` and `full` differ only in how they get there.)
+    pub fn average_power_w(&self, devices: u32, most_w: f64) -> f64 {
+        (self.total_power_w / f64::from(devices)).min(most_w)
+    }
+}
+
 /// What artificial noise does beside the channel's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -30,6 +30,10 @@ mod template;
 mod tests;
 mod verify;
 
+use std::path::PathBuf;
+
+use crate::data::DataName;
+
 pub use control::{
     BoundForm, Control, EvaluationChoice, NoiseControl, Pilot, PowerChoice, SwitchRule,
 };
@@ -56,6 +60,18 @@ impl Experiment {
         let document = document::Document::parse(text, file_name, overrides)?;
         verify::verify(&document, &json_schema())?;
         resolve::resolve(document.raw()?, &document)
+    }
+
+    /// The experiment with paths that hold in any folder; or the path that has no such form.
+    pub fn with_absolute_paths(mut self) -> Result<Self, (PathBuf, std::io::Error)> {
+        let idx = match &mut self.data.name {
+            DataName::Idx(path) => Some(path),
+            _ => None,
+        };
+        for path in idx.into_iter().chain(&mut self.privacy.ledger) {
+            *path = std::path::absolute(&*path).map_err(|error| (path.clone(), error))?;
+        }
+        Ok(self)
     }
 
     /// The configuration with every key that applies. Reading it back gives the same experiment.

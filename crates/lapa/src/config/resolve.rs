@@ -59,8 +59,7 @@ pub(super) fn resolve(
         document,
     )?;
     if control.power != PowerChoice::File {
-        transmit.power_w =
-            Powers::All(resolve_control::average_power(&control, &transmit, devices));
+        transmit.power_w = Powers::All(control.average_power_w(devices, transmit.max_power_w));
     }
     Ok(Experiment {
         profile,

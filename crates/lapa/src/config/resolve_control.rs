@@ -153,7 +153,7 @@ fn check_powers(
             "lower control.total_power_w and least_power_w, or raise transmit.max_power_w",
         ));
     }
-    let average = average_power(control, transmit, devices);
+    let average = control.average_power_w(devices, transmit.max_power_w);
     let other = |powers: &RawPowers| !matches!(powers, RawPowers::All(power) if *power == average);
     if control.power != PowerChoice::File && given.is_some_and(other) {
         return Err(document.error(
@@ -166,12 +166,6 @@ fn check_powers(
         ));
     }
     Ok(())
-}
-
-/// P_max/K, or P_0 where that is less: what all devices send with unless powers are given or
-/// optimised. (`equal` and `full` differ only in how they get there.)
-pub(super) fn average_power(control: &Control, transmit: &Transmit, devices: u32) -> f64 {
-    (control.total_power_w / f64::from(devices)).min(transmit.max_power_w)
 }
 
 /// Powers are fitted to the noise that a pilot asked for, over links on which it matters.

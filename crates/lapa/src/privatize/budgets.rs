@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::account::{Account, ledger_terms, refuse_if_nothing_is_left};
 use super::allocator::allocator;
-use super::noise_control::{Replacement, sum_suffices};
+use super::noise_control::{NoiseRule, sum_suffices};
 use super::readings::Readings;
 use super::scale::Amplitudes;
 use super::terms::{DeviceTerms, PrivatizeError, terms};
@@ -82,7 +82,7 @@ pub struct Budgets {
     pub(super) rounds: u32,
     /// How updates are sent as amplitudes; none where they are sent otherwise.
     pub(super) amplitudes: Option<Amplitudes>,
-    replacement: Replacement,
+    rule: NoiseRule,
     /// The last round for which the ledger was asked.
     asked: u32,
     pub(super) readings: Readings,
@@ -180,7 +180,7 @@ impl Budgets {
             },
             rounds,
             amplitudes,
-            replacement: Replacement::new(&experiment.control),
+            rule: NoiseRule::of(&experiment.control),
             asked: 0,
             readings: Readings::default(),
             warnings: Vec::new(),
@@ -278,8 +278,8 @@ impl Budgets {
         let of_device: HashMap<u32, &Link> = links.iter().map(|link| (link.device, link)).collect();
         let amplitudes = self.amplitudes.as_ref();
         let channel = |device: u32| amplitudes.zip(of_device.get(&device).copied());
-        let replacement = self.replacement;
-        let sum_suffices = replacement == Replacement::Sum && noisy && {
+        let rule = self.rule;
+        let sum_suffices = rule == NoiseRule::Sum && noisy && {
             let mut devices = Vec::with_capacity(requests.len());
             for &Request { device, share } in &requests {
                 let terms = &accounts[device as usize].terms;
@@ -300,7 +300,7 @@ impl Budgets {
                         let terms = &accounts[device as usize].terms;
                         let sigma = terms.required(share, delta)?;
                         required.insert(device, sigma);
-                        terms.priced(sigma, replacement, sum_suffices, channel(device))
+                        terms.priced(sigma, rule, sum_suffices, channel(device))
                     }
                     false => Ok((unprotected(), f64::INFINITY)),
                 }

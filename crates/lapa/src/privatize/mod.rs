@@ -21,6 +21,7 @@ use rand::Rng;
 
 pub use budgets::{Budgets, Decision, Granted};
 pub use histograms::noisy_counts;
+pub use noise_control::{NoiseRule, top_up};
 pub use report::{PrivacySummary, round_up};
 pub use scale::power_scale;
 pub use standing::Spent;

@@ -3,23 +3,29 @@
 use super::scale::Trusted;
 use crate::config::{Control, NoiseControl, SwitchRule};
 
-/// When artificial noise gives way to the channel's (the paper's Section IV-A).
+/// When devices add artificial noise, and how much (the paper's Section IV-A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replacement {
-    /// Never.
-    Never,
-    /// In all of it, when the sum over the devices suffices.
+pub enum NoiseRule {
+    /// All that is required, in every round.
+    Always,
+    /// All or nothing, by the sum over the devices: as printed, eq. (23). It leaves single devices
+    /// with too little.
     Sum,
-    /// In all of it, for each device whose channel suffices.
+    /// All or nothing, by each device's own channel.
+    ///
+    /// Differs from the paper: it compares sums over the devices.
     PerDevice,
-    /// In part, by what the channel brings.
+    /// What the channel leaves wanting.
+    ///
+    /// Differs from the paper: it adds all or nothing.
     TopUp,
 }
 
-impl Replacement {
-    pub fn new(control: &Control) -> Self {
+impl NoiseRule {
+    /// The rule of an experiment.
+    pub fn of(control: &Control) -> Self {
         match (control.noise, control.switch_rule) {
-            (NoiseControl::Always, _) => Self::Never,
+            (NoiseControl::Always, _) => Self::Always,
             (NoiseControl::Switch, Some(SwitchRule::Sum)) => Self::Sum,
             (NoiseControl::Switch, _) => Self::PerDevice,
             (NoiseControl::TopUp, _) => Self::TopUp,
@@ -30,27 +36,31 @@ impl Replacement {
     /// a channel of which `trusted` may be counted. `sum` says whether the sum over the devices
     /// suffices ([`sum_suffices`]).
     ///
-    /// `TopUp`: σ_art² + κν(B²/q + σ_art²) = σ_required² solved for σ_art, since artificial noise
-    /// raises the scale of the amplitudes and so the receiver's noise.
-    ///
     /// Differs from the paper: it knows one T_th for all devices, after which no noise is added;
     /// as the last crossing that is known only in hindsight. Here every round is judged by itself,
     /// and artificial noise comes back when the channel falls short.
-    pub fn artificial(self, required: f64, trusted: Trusted, sum: bool) -> f64 {
+    pub(super) fn artificial(self, required: f64, trusted: Trusted, sum: bool) -> f64 {
         let suffices = match self {
-            Self::Never => false,
+            Self::Always => false,
             Self::Sum => sum,
             Self::PerDevice => trusted.variance >= required * required,
             Self::TopUp => {
-                let wanting = required * required - trusted.variance;
-                return (wanting / (1.0 + trusted.share)).max(0.0).sqrt();
+                return top_up(required * required, trusted.share, trusted.variance).sqrt();
             }
         };
         if suffices { 0.0 } else { required }
     }
 }
 
-/// Whether the channel's noise suffices by the paper's equality of sums, Σσ_channel ≥ Σσ_required.
+/// σ_art² = max(0, (σ_req² − κνc₀²)/(1 + κν)), where κν is `trusted_share` and κνc₀² is
+/// `trusted_variance`: then σ_art² + κν(c₀² + σ_art²) is σ_req², or more. Artificial noise raises the
+/// scale of the amplitudes, and so the receiver's noise.
+pub fn top_up(required_squared: f64, trusted_share: f64, trusted_variance: f64) -> f64 {
+    // A device without power, whose ν is ∞, needs nothing.
+    (required_squared - trusted_variance).max(0.0) / (1.0 + trusted_share)
+}
+
+/// Whether the channel's noise suffices by the paper's equality of sums, eq. (23): Σσ_channel ≥ Σσ_required.
 ///
 /// Differs from the paper: σ_channel is what may be counted of a real coordinate's noise, in units
 /// of the gradient. That the sums are equal protects no single device: with a channel of 0.1 and
@@ -68,8 +78,8 @@ pub(super) fn sum_suffices(devices: impl Iterator<Item = (f64, Trusted)>) -> boo
 mod tests {
     use super::*;
 
-    const RULES: [Replacement; 4] =
-        [Replacement::Never, Replacement::Sum, Replacement::PerDevice, Replacement::TopUp];
+    const RULES: [NoiseRule; 4] =
+        [NoiseRule::Always, NoiseRule::Sum, NoiseRule::PerDevice, NoiseRule::TopUp];
 
     /// What is counted in the end.
     fn counted(artificial: f64, trusted: Trusted) -> f64 {
@@ -77,15 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn no_device_is_left_short_but_by_the_sum() {
+    fn no_rule_but_the_sum_leaves_a_device_short() {
         for required in [1e-6, 0.1, 1.0, 30.0] {
             for variance in [0.0, 1e-9, 0.5, 1.0, 1e4] {
                 let trusted = Trusted { share: 0.3 * variance, variance };
-                for rule in RULES {
-                    let artificial = rule.artificial(required, trusted, false);
+                for rule in [NoiseRule::Always, NoiseRule::PerDevice, NoiseRule::TopUp] {
+                    // Whatever the sum says.
+                    let artificial = rule.artificial(required, trusted, true);
                     let counted = counted(artificial, trusted);
                     assert!(counted >= required * (1.0 - 1e-12), "{rule:?} {required} {variance}");
-                    if rule == Replacement::TopUp && artificial > 0.0 {
+                    if rule == NoiseRule::TopUp && artificial > 0.0 {
                         assert!(counted <= required * (1.0 + 1e-12), "exactly what is required");
                     }
                 }
@@ -97,9 +108,9 @@ mod tests {
     fn top_up_adds_no_more_than_any_sound_rule() {
         for variance in [0.0, 0.2, 0.9, 1.0, 5.0] {
             let trusted = Trusted { share: 0.1, variance };
-            let [never, _, per_device, top_up] =
+            let [always, _, per_device, top_up] =
                 RULES.map(|rule| rule.artificial(1.0, trusted, false));
-            assert!(top_up <= per_device && per_device <= never);
+            assert!(top_up <= per_device && per_device <= always);
             assert_eq!(per_device == 0.0, variance >= 1.0);
         }
     }
@@ -109,7 +120,7 @@ mod tests {
         let channel = |sigma: f64| Trusted { share: 0.0, variance: sigma * sigma };
         let devices = [(1.0, channel(0.1)), (1.0, channel(1.9))];
         assert!(sum_suffices(devices.into_iter()));
-        assert_eq!(Replacement::Sum.artificial(1.0, devices[0].1, true), 0.0);
+        assert_eq!(NoiseRule::Sum.artificial(1.0, devices[0].1, true), 0.0);
         assert!(!sum_suffices([(1.0, channel(0.1)), (1.0, channel(1.89))].into_iter()));
     }
 }

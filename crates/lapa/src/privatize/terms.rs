@@ -9,7 +9,7 @@ use lapa_privacy::{
     Release, calibrate, renyi_order,
 };
 
-use super::noise_control::Replacement;
+use super::noise_control::NoiseRule;
 use super::scale::{Amplitudes, Trusted};
 use crate::config::{AllocatorName, Clip, Experiment, Histograms};
 use crate::transmit::Link;
@@ -306,7 +306,7 @@ impl DeviceTerms {
         Ok(sensitivity * (noise / unit.noise_multiplier() * (1.0 + 1e-12)))
     }
 
-    /// The release of a device that needs `required`, with what `replacement` leaves to artificial
+    /// The release of a device that needs `required`, with what `rule` leaves to artificial
     /// noise, and its cost in the filter's currency (on basis paper the provable μ², which nothing
     /// limits).
     ///
@@ -314,13 +314,13 @@ impl DeviceTerms {
     pub fn priced(
         &self,
         required: f64,
-        replacement: Replacement,
+        rule: NoiseRule,
         sum_suffices: bool,
         channel: Option<(&Amplitudes, &Link)>,
     ) -> Result<(Event, f64), PrivatizeError> {
         let mut release = self.release.clone();
         let trusted = self.trusted(channel)?;
-        release.sigma_artificial = replacement.artificial(required, trusted, sum_suffices);
+        release.sigma_artificial = rule.artificial(required, trusted, sum_suffices);
         if let Some((amplitudes, link)) = channel {
             amplitudes.declare(&mut release, link)?;
         }

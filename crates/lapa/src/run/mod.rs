@@ -27,7 +27,7 @@ pub use folder::{Machine, Manifest, ManifestData, RunFolder, is_free};
 
 use crate::atomic::write_atomically;
 use crate::config::{Experiment, NoiseControl, SwitchRule};
-use crate::data::{DataName, Dataset};
+use crate::data::Dataset;
 use crate::federation::Federation;
 use crate::observe::{self, MetricsWriter, RoundRecord, number};
 use crate::privatize::{PrivacySummary, PrivatizeError};
@@ -106,6 +106,18 @@ pub enum SwitchingRound {
     Each(Vec<Option<u32>>),
 }
 
+impl SwitchingRound {
+    /// Least, median and most over the devices; none if none sent.
+    pub fn spread(&self) -> Option<[u32; 3]> {
+        let mut rounds: Vec<u32> = match self {
+            Self::All(round) => vec![*round],
+            Self::Each(each) => each.iter().flatten().copied().collect(),
+        };
+        rounds.sort_unstable();
+        Some([*rounds.first()?, rounds[rounds.len() / 2], *rounds.last()?])
+    }
+}
+
 /// Releases with less noise than their shares of the budgets asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnderNoised {
@@ -157,18 +169,14 @@ impl Run {
     }
 
     fn create_at(
-        mut experiment: Experiment,
+        experiment: Experiment,
         data: Dataset,
         paths: impl IntoIterator<Item = PathBuf>,
     ) -> Result<Self, RunError> {
         // The run may be resumed from another folder.
-        let idx = match &mut experiment.data.name {
-            DataName::Idx(path) => Some(path),
-            _ => None,
-        };
-        for path in idx.into_iter().chain(&mut experiment.privacy.ledger) {
-            *path = std::path::absolute(&*path).map_err(RunError::io("find", path))?;
-        }
+        let experiment = experiment
+            .with_absolute_paths()
+            .map_err(|(path, source)| RunError::Io { action: "find", path, source })?;
         let mut federation = Federation::new(experiment, data)?;
         let run = new_run_id()?;
         if let Some(path) = federation.experiment().privacy.ledger.clone() {

@@ -75,9 +75,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         return Err(study(StudyError::NotASimulation));
     }
     let folder = &arguments.out;
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Failure::usage(format!("--out {}: cannot create the folder: {error}", folder.display()))
-    })?;
+    super::create_folder(folder)?;
     // The bound needs every device.
     experiment.observe.devices = ObserveDevices::List;
     if experiment.control.power.needs_pilot() {

@@ -12,7 +12,7 @@ use lapa::config::{Aggregate, Experiment};
 use lapa::transmit::{Link, LinkError, Links};
 use serde_json::{Map, Value};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::Format;
 
 /// Show the radio link of each device: distance, path loss, SINR, symbol error rate.
@@ -59,20 +59,15 @@ pub struct Arguments {
 pub fn execute(arguments: Arguments) -> Outcome {
     let experiment = arguments.source.experiment()?;
     let folder = &arguments.out;
-    let create = || {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::usage(format!("--out {}: cannot create the folder: {error}", folder.display()))
-        })
-    };
     match arguments.sweep {
         Some(quantity) => {
             let sweep = sweep::Sweep::new(&experiment, arguments.round, quantity)?;
-            create()?;
+            super::create_folder(folder)?;
             sweep.show(folder, arguments.format)?;
         }
         None => {
             let table = table::Table::new(&experiment, arguments.round)?;
-            create()?;
+            super::create_folder(folder)?;
             table.show(folder, arguments.format)?;
         }
     }

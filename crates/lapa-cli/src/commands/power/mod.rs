@@ -86,7 +86,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         None => None,
     };
     let ledger = ledger(&arguments, &experiment, &out)?;
-    create(&out)?;
+    super::create_folder(&out)?;
     stop_on_interrupt()?;
     let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
     let mut screen = Screen::new(mode);
@@ -124,9 +124,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     }
     if let Some(best) = best {
         let text = with_powers(&experiment, &best.powers_w, &ledger)?.to_toml();
-        let path = out.join("powers.toml");
-        std::fs::write(&path, text)
-            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+        show::write_text(&out.join("powers.toml"), &text)?;
     }
     match arguments.format {
         Format::Json => output::json(&choices)?,
@@ -185,18 +183,9 @@ fn folder(arguments: &Arguments) -> Result<PathBuf, Failure> {
             ))),
         };
     }
-    let name = match &arguments.source.config {
-        Some(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        None => "quickstart".into(),
-    };
+    let name = arguments.source.name();
     let numbered = |n: u32| Path::new("runs").join(format!("{name}-power-{n}"));
     Ok((1..).map(numbered).find(|path| is_free(path)).unwrap_or_default())
-}
-
-fn create(out: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(out).map_err(|error| {
-        Failure::usage(format!("--out {}: cannot create the folder: {error}", out.display()))
-    })
 }
 
 fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {

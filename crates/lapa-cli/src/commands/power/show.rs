@@ -1,7 +1,9 @@
 //! The table, the files and the plots of `lapa power`.
 
+use std::io::Write;
 use std::path::Path;
 
+use lapa::atomic::write_atomically;
 use lapa::config::Experiment;
 use lapa::plot::{Figure, Series};
 use lapa::privatize::round_up;
@@ -34,17 +36,12 @@ fn figure(epsilon: Option<f64>) -> String {
     epsilon.map_or("unknown".into(), round_up)
 }
 
-/// Least, median and most.
+/// Least, median and most; or the one of all.
 fn rounds(switching_round: &SwitchingRound) -> String {
-    let each = match switching_round {
-        SwitchingRound::All(round) => return round.to_string(),
-        SwitchingRound::Each(each) => each,
-    };
-    let mut rounds: Vec<u32> = each.iter().flatten().copied().collect();
-    rounds.sort_unstable();
-    match (rounds.first(), rounds.get(rounds.len() / 2), rounds.last()) {
-        (Some(least), Some(median), Some(most)) => format!("{least}/{median}/{most}"),
-        _ => "–".into(),
+    match (switching_round, switching_round.spread()) {
+        (SwitchingRound::All(round), _) => round.to_string(),
+        (_, Some([least, median, most])) => format!("{least}/{median}/{most}"),
+        (_, None) => "–".into(),
     }
 }
 
@@ -122,38 +119,41 @@ pub fn table_of(
     text
 }
 
+/// Curves begin below this, so that a search's first tries do not set the scale.
+const MOST_SHOWN: f64 = 10.0;
+
 /// Writes power.json and the plots.
 pub fn write(choices: &[Choice], out: &Path) -> Result<(), Failure> {
-    let path = out.join("power.json");
     let text = serde_json::to_string_pretty(choices).map_err(Failure::failed)? + "\n";
-    std::fs::write(&path, text)
-        .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+    write_text(&out.join("power.json"), &text)?;
+    let most = choices.iter().map(|choice| choice.evaluations).max().unwrap_or(1) as f64;
     let mut curves = Figure::new("Choice of powers", "Evaluations", "J over that of full power");
+    let mut powers = Figure::new("Power of each device", "Device", "Power (W)");
     for choice in choices {
-        let points: Vec<(f64, f64)> = choice
+        let name = choice.optimizer.name();
+        let mut points: Vec<(f64, f64)> = choice
             .curve
             .iter()
             .map(|&(evaluations, best)| (evaluations as f64, best))
-            .filter(|(evaluations, best)| *evaluations > 0.0 && best.is_finite())
+            .filter(|(_, best)| *best <= MOST_SHOWN)
             .collect();
-        match points.as_slice() {
-            [] => {}
-            // What is known at once is a level to beat.
-            [(_, level)] => curves = curves.level(choice.optimizer.name(), *level),
-            _ => curves = curves.line(Series::new(choice.optimizer.name(), points)),
+        // What is known at once is a level to beat.
+        if let [(_, level)] = points[..] {
+            points = vec![(1.0, level), (most, level)];
         }
-    }
-    let drawn = choices.iter().any(|choice| choice.curve.len() > 1);
-    if drawn {
-        curves.log_x().save(&out.join("curves"))?;
-    }
-    let mut powers = Figure::new("Power of each device", "Device", "Power (W)").log_y();
-    for choice in choices {
+        curves = curves.line(Series::new(name, points));
         let points = choice.powers_w.iter().enumerate();
         let points = points.map(|(device, &power)| (device as f64, power));
-        let points: Vec<(f64, f64)> = points.filter(|(_, power)| *power > 0.0).collect();
-        powers = powers.line(Series::new(choice.optimizer.name(), points));
+        powers = powers.line(Series::new(name, points));
     }
-    powers.save(&out.join("powers"))?;
+    curves.log_x().log_y().save(&out.join("curves"))?;
+    powers.log_y().save(&out.join("powers"))?;
     Ok(())
+}
+
+/// Writes a file, all of it or nothing.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    write_atomically(path, |file| file.write_all(text.as_bytes())).map_err(
+        |error: std::io::Error| Failure::usage(format!("cannot write {}: {error}", path.display())),
+    )
 }

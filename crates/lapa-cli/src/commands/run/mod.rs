@@ -138,11 +138,7 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
     }
     let threads = arguments.threads.map(|threads| format!("run.threads={threads}"));
     let (experiment, data) = arguments.source.prepare(threads, mode)?;
-    let name = match &arguments.source.config {
-        Some(file) => file.file_stem().unwrap_or_default().to_owned(),
-        None => "quickstart".into(),
-    };
-    let numbered = Path::new("runs").join(name);
+    let numbered = Path::new("runs").join(arguments.source.name());
     if experiment.control.power.needs_pilot() {
         let free = |out: &PathBuf| is_free(out) && is_free(&pilot_folder(out));
         let out = arguments.out.clone().or_else(|| {

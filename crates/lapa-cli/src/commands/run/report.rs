@@ -91,17 +91,13 @@ fn noise_control(summary: &Summary) -> String {
     let Some(switching_round) = &summary.switching_round else { return String::new() };
     let mut text = match switching_round {
         SwitchingRound::All(round) => format!("last round with artificial noise: {round}"),
-        SwitchingRound::Each(each) => {
-            let mut rounds: Vec<u32> = each.iter().flatten().copied().collect();
-            rounds.sort_unstable();
-            match (rounds.first(), rounds.get(rounds.len() / 2), rounds.last()) {
-                (Some(first), Some(median), Some(last)) => format!(
-                    "last round with artificial noise, over the devices: {first} to {last}, \
-                     median {median}"
-                ),
-                _ => "no device sent".into(),
-            }
-        }
+        SwitchingRound::Each(_) => match switching_round.spread() {
+            Some([least, median, most]) => format!(
+                "last round with artificial noise, over the devices: {least} to {most}, median \
+                 {median}"
+            ),
+            None => "no device sent".into(),
+        },
     };
     text += &format!(", of {}", summary.rounds);
     if let UnderNoised { device_rounds: count @ 1.., worst_factor: Some(worst) } =

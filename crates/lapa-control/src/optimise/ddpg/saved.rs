@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use lapa::atomic::write_atomically;
 use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
 
 use super::agent::{Agent, Learning, Parameters, Sizes};
@@ -102,7 +104,7 @@ impl Agent {
         let sizes = format!(r#"{{"states":{states},"actions":{actions},"hidden":{hidden}}}"#);
         let bytes = safetensors::serialize(tensors, Some(HashMap::from([(SIZES.into(), sizes)])))
             .map_err(|source| SavedError::Tensors { path: path.into(), source })?;
-        fs::write(path, bytes).map_err(|source| SavedError::Io {
+        write_atomically(path, |file| file.write_all(&bytes)).map_err(|source| SavedError::Io {
             action: "write",
             path: path.into(),
             source,

@@ -67,3 +67,49 @@ impl Task {
         -self.logarithm(objective) as f32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task() -> Task {
+        let limits = Limits::new(2, 0.02, 2.0, 4.0).unwrap();
+        let equal = limits.equal();
+        Task::new(limits, 10, equal, 8.0)
+    }
+
+    /// Equal power is 1 W; P_0 is 4 W, so amplitudes count in units of 2.
+    #[test]
+    fn states_are_in_units_of_the_limits() {
+        let evaluation = Evaluation {
+            objective: 8.0 * std::f64::consts::E,
+            switching_round: vec![4, 7],
+            worst_under_noising: 1.0,
+        };
+        let mut state = Vec::new();
+        task().state(&[1.0, 0.5], &evaluation, &mut state);
+        assert_eq!(state, [0.5, 0.25, 0.55, 1.0]);
+    }
+
+    /// −1 is 30 dB below equal power; twice 30 dB above is scaled down to P_max.
+    #[test]
+    fn actions_are_decibels_around_equal_power() {
+        let mut amplitudes = Vec::new();
+        for (action, watts) in
+            [([0.0, 0.0], [1.0, 1.0]), ([-1.0, 0.0], [1e-3, 1.0]), ([1.0, 1.0], [1.0, 1.0])]
+        {
+            task().amplitudes(&action, &mut amplitudes);
+            for (p, watts) in amplitudes.iter().zip(watts) {
+                assert!((p * p / watts - 1.0).abs() < 1e-9, "{action:?}: {p}");
+            }
+        }
+    }
+
+    #[test]
+    fn rewards_are_logarithms_within_bounds() {
+        let reward = |objective: f64| task().reward(objective);
+        assert_eq!((reward(8.0), reward(0.0)), (0.0, 10.0));
+        assert_eq!((reward(f64::INFINITY), reward(f64::NAN)), (-10.0, -10.0));
+        assert!((reward(4.0) - std::f32::consts::LN_2).abs() < 1e-6);
+    }
+}
