@@ -11,6 +11,7 @@ impl Federation {
     pub fn next_round(&mut self) -> Result<RoundRecord, FederationError> {
         let start = Instant::now();
         let round = self.round + 1;
+        self.pretrain();
         self.collect_histograms()?;
         let devices = self.participants(round);
         let selection = self.select(round, &devices)?;

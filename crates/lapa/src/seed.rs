@@ -37,6 +37,8 @@ pub enum Purpose {
     Histogram = 11,
     /// What an optimiser of transmit powers draws; in place of the round, which optimiser.
     Power = 12,
+    /// Which digits a step of training before the first round uses; in place of the round, the step.
+    Pretrain = 13,
 }
 
 /// The stream for one purpose, one round and one device.

@@ -46,7 +46,7 @@ fn problem(vector: &Value) -> Split {
     }
     let labels = vector["labels"].as_array().unwrap();
     let labels = labels.iter().map(|v| v.as_u64().unwrap() as u8).collect();
-    Split { images, labels, rows: 28, cols: 28 }
+    Split { images: images.into(), labels, rows: 28, cols: 28 }
 }
 
 fn parameters(vector: &Value) -> Vec<f32> {
@@ -175,9 +175,9 @@ fn random_split(n: usize, rows: usize, cols: usize, classes: u8, seed: u64) -> S
         true => 0,
         false => rng.random::<u8>(),
     };
-    let images = (0..n * rows * cols).map(|_| pixel(&mut rng)).collect();
+    let images = (0..n * rows * cols).map(|_| pixel(&mut rng)).collect::<Vec<u8>>();
     let labels = (0..n).map(|_| rng.random_range(0..classes)).collect();
-    Split { images, labels, rows, cols }
+    Split { images: images.into(), labels, rows, cols }
 }
 
 #[test]
@@ -395,8 +395,9 @@ fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {
             let mut data = random_split(6, 28, 28, 10, 5);
             // Weights that overflow on the one sample that is not black.
             let pixels = 28 * 28;
-            data.images.fill(0);
-            data.images[2 * pixels..3 * pixels].fill(255);
+            let images = Arc::make_mut(&mut data.images);
+            images.fill(0);
+            images[2 * pixels..3 * pixels].fill(255);
             let first = network.tensors()[0].range.clone();
             p[first].iter_mut().for_each(|w| *w *= 1e38);
             let clipped = |worker: &mut Worker, samples: &[u32]| {
@@ -432,4 +433,24 @@ fn the_denominator_is_public_and_an_empty_batch_is_zero() {
     let report = worker.clipped_gradient(&p, batch, 0.5, 2.0, &mut empty);
     assert_eq!((report.clipped, report.dropped), (0, 0));
     assert!(empty.iter().all(|&g| g == 0.0));
+}
+
+/// The stages before batch norm are computed once for statistics and evaluation: to the bit what
+/// two whole passes give.
+#[test]
+fn evaluation_after_statistics_is_that_of_a_whole_pass() {
+    let network = Arc::new(Network::new(Shape::new(1, 28, 28), &cnn(Norm::Batch, 10)).unwrap());
+    let parameters = network.initial_parameters(&mut stream(5, Purpose::ModelInit, 0, 0));
+    let data = random_split(40, 28, 28, 10, 5);
+    let samples: Vec<u32> = (0..40).collect();
+    let [first, second] =
+        [&samples[..25], &samples[25..]].map(|s| Batch { data: &data, samples: s });
+    let mut worker = Worker::new(network.clone());
+    let statistics = worker.batch_statistics(&parameters, first).to_vec();
+    let inputs = worker.before_statistics(first).to_vec();
+    // Another batch in between leaves other values behind.
+    worker.batch_statistics(&parameters, second);
+    let rest = worker.evaluate_rest(&inputs, &parameters, &statistics, first);
+    let whole = Worker::new(network).evaluate(&parameters, &statistics, first);
+    assert_eq!((rest.correct, rest.loss_sum.to_bits()), (whole.correct, whole.loss_sum.to_bits()));
 }

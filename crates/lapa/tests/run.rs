@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{DataName, Dataset, Split};
@@ -28,7 +28,7 @@ fn data() -> Dataset {
 }
 
 fn shorten(split: &mut Split, len: usize) {
-    split.images.truncate(len * split.rows * split.cols);
+    Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
     split.labels.truncate(len);
 }
 

@@ -5,6 +5,7 @@
 mod closed_form;
 mod cost;
 mod evaluation;
+mod example;
 mod limits;
 mod problem;
 mod trace;
@@ -12,6 +13,7 @@ mod trace;
 pub use closed_form::closed_form;
 pub use cost::{CostError, PrivacyCost, privacy_cost};
 pub use evaluation::{Evaluation, Objective, ObjectiveError};
+pub use example::example;
 pub use lapa::privatize::NoiseRule;
 pub use limits::{Limits, LimitsError};
 pub use problem::{Noise, Problem, ProblemError};

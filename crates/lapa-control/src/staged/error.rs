@@ -47,6 +47,12 @@ pub enum StagedError {
         /// The round.
         round: u32,
     },
+    /// A pilot on private data without a place for its ledger.
+    #[error(
+        "control.pilot = \"private\" is charged to a ledger in a folder, and this is a run in \
+         memory: use control.pilot = \"synthetic\""
+    )]
+    NoFolder,
     /// A pilot on private data whose releases are not on record.
     #[error(
         "{} is a pilot on private data, but its releases are not all in {}: what it spent cannot \

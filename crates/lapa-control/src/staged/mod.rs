@@ -306,6 +306,30 @@ pub fn execute_pilot(
     Ok(Some(pilot))
 }
 
+/// Runs the pilot of an experiment on synthetic digits without a folder; none if the listener broke
+/// off.
+pub fn pilot_in_memory(
+    experiment: &Experiment,
+    data: &Dataset,
+    on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<Option<Pilot>, StagedError> {
+    check(experiment)?;
+    if experiment.control.pilot == PilotData::Private {
+        return Err(StagedError::NoFolder);
+    }
+    let digits = pilot_data(experiment, data)?;
+    let pilot = pilot_experiment(experiment, None);
+    let mut federation = Federation::new(pilot, digits).map_err(StagedError::training)?;
+    let mut records = Vec::new();
+    while federation.round() < experiment.run.rounds {
+        if on_round(federation.round()).is_break() {
+            return Ok(None);
+        }
+        records.push(federation.next_round().map_err(StagedError::training)?);
+    }
+    Pilot::new(&federation, &records).map(Some)
+}
+
 /// A finished pilot on private data counts only if its releases are in the ledger.
 fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), StagedError> {
     let Some(path) = &pilot.privacy.ledger else { return Ok(()) };

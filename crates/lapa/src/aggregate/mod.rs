@@ -4,17 +4,21 @@ pub mod fedadp;
 mod fedavg;
 pub mod histogram;
 mod model;
+pub mod noise_aware;
 mod rule;
 pub mod selection;
 mod softmax;
 pub mod wasserstein;
 
 #[cfg(test)]
+mod noise_aware_tests;
+#[cfg(test)]
 mod tests;
 
 pub use fedadp::FedAdp;
 pub use fedavg::fedavg;
 pub use model::{GlobalDelta, GlobalModel};
+pub use noise_aware::NOISE_WEIGHT;
 pub use rule::{Weighting, WeightingState};
 pub use selection::Threshold;
 pub use wasserstein::{GroundMetric, default_floor};

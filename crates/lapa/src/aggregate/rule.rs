@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FedAdp, GroundMetric, fedavg, wasserstein};
+use super::histogram::{global, shares};
+use super::{FedAdp, GroundMetric, fedavg, noise_aware, wasserstein};
 use crate::config::{Aggregate, Rule};
 use crate::transmit::Received;
 
@@ -12,10 +13,31 @@ pub struct Weighting {
     rule: Rule,
     metric: GroundMetric,
     floor: f64,
+    noise_weight: f64,
     devices: usize,
     state: WeightingState,
-    /// W_k of each device, once labels are known.
+    labels: Labels,
+}
+
+/// What follows from label counts, once they are known.
+#[derive(Clone, Debug, Default)]
+struct Labels {
+    /// W_k of each device.
     distances: Vec<f64>,
+    /// The label distribution of each device.
+    distributions: Vec<Vec<f64>>,
+    /// That of all together.
+    global: Vec<f64>,
+}
+
+impl Labels {
+    fn new(metric: GroundMetric, counts: &[Vec<f64>]) -> Self {
+        Self {
+            distances: wasserstein::distances(metric, counts),
+            distributions: counts.iter().map(|counts| shares(counts)).collect(),
+            global: global(counts),
+        }
+    }
 }
 
 /// What weights remember: functions of what was received, so a checkpoint may hold it.
@@ -36,9 +58,10 @@ impl Weighting {
             rule: aggregate.rule,
             metric,
             floor: aggregate.floor.unwrap_or(wasserstein::default_floor(metric)),
+            noise_weight: aggregate.noise_weight.unwrap_or(noise_aware::NOISE_WEIGHT),
             devices,
             state: WeightingState { fedadp, labels: None },
-            distances: Vec::new(),
+            labels: Labels::default(),
         }
     }
 
@@ -49,32 +72,46 @@ impl Weighting {
 
     /// Takes the label counts of all devices, as they were sent.
     pub(crate) fn learn_labels(&mut self, counts: Vec<Vec<f64>>) {
-        self.distances = wasserstein::distances(self.metric, &counts);
+        self.labels = Labels::new(self.metric, &counts);
         self.state.labels = Some(counts);
     }
 
     /// Weights before anything of the round was received. For FedAdp, whose weights follow from
-    /// the updates, those of FedAvg.
+    /// the updates, those of FedAvg; where they follow from noise, those of noise by 1/|D_k|, as it
+    /// is for equal budgets.
     pub fn prior(&self, devices: &[u32], samples: &[u32]) -> Vec<f64> {
         match self.rule {
             Rule::Wasserstein if self.knows_labels() => {
                 let distances: Vec<f64> =
-                    devices.iter().map(|&device| self.distances[device as usize]).collect();
+                    devices.iter().map(|&device| self.labels.distances[device as usize]).collect();
                 wasserstein::weights(samples, &distances, self.floor)
             }
-            Rule::Fedavg | Rule::Fedadp | Rule::Wasserstein => fedavg(samples),
+            Rule::NoiseAware if self.knows_labels() => {
+                let variances = samples.iter().map(|&n| f64::from(n).powi(-2));
+                self.noise_aware(devices, samples, &variances.collect::<Vec<_>>())
+            }
+            Rule::Fedavg | Rule::Fedadp | Rule::Wasserstein | Rule::NoiseAware => fedavg(samples),
         }
+    }
+
+    fn noise_aware(&self, devices: &[u32], samples: &[u32], variances: &[f64]) -> Vec<f64> {
+        let labels = &self.labels;
+        let distributions: Vec<&[f64]> =
+            devices.iter().map(|&device| &*labels.distributions[device as usize]).collect();
+        noise_aware::weights(&distributions, &labels.global, samples, variances, self.noise_weight)
     }
 
     /// Weights of the devices that an update was received from; they sum to 1.
     pub fn weights(&mut self, devices: &[u32], samples: &[u32], received: &[Received]) -> Vec<f64> {
-        match &mut self.state.fedadp {
-            Some(fedadp) => {
-                let gradients: Vec<&[f32]> = received.iter().map(Received::gradient).collect();
-                fedadp.weights(devices, samples, &gradients)
-            }
-            None => self.prior(devices, samples),
+        if let Some(fedadp) = &mut self.state.fedadp {
+            let gradients: Vec<&[f32]> = received.iter().map(Received::gradient).collect();
+            return fedadp.weights(devices, samples, &gradients);
         }
+        if self.rule == Rule::NoiseAware && self.knows_labels() {
+            let variances: Vec<f64> = received.iter().map(|r| r.sigma().powi(2)).collect();
+            return self.noise_aware(devices, samples, &variances);
+        }
+        self.prior(devices, samples)
     }
 
     /// What a checkpoint must hold.
@@ -88,7 +125,7 @@ impl Weighting {
             && state.labels.as_ref().is_none_or(|labels| labels.len() == self.devices);
         if fits {
             if let Some(labels) = &state.labels {
-                self.distances = wasserstein::distances(self.metric, labels);
+                self.labels = Labels::new(self.metric, labels);
             }
             self.state = state;
         }

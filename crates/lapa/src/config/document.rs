@@ -33,7 +33,7 @@ impl<'a> Document<'a> {
             let value = DeValue::parse(&flag.value).map_err(|e| ConfigError {
                 message: not_toml(&e),
                 help: None,
-                place: Box::new(Place::Flag(flag.flag.clone())),
+                place: Box::new(flag.place()),
             })?;
             document.set(flag, value.into_inner());
         }
@@ -96,7 +96,7 @@ impl<'a> Document<'a> {
         help: Option<String>,
     ) -> ConfigError {
         let place = match self.flags.get(path) {
-            Some(flag) => Place::Flag(flag.flag.clone()),
+            Some(flag) => flag.place(),
             None => Place::File { name: self.file_name.into(), text: self.text.into(), span },
         };
         ConfigError { message, help, place: Box::new(place) }

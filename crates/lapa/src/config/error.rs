@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// A mistake in a configuration file or in a `-c` flag.
+/// A mistake in a configuration file or in a flag that sets a key.
 ///
 /// `Display` says where, what is wrong and what is allowed; the accessors give the same parts to
 /// a renderer that shows the line of the file.
@@ -17,8 +17,13 @@ pub struct ConfigError {
 /// Where the mistake stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    File { name: String, text: String, span: Range<usize> },
-    Flag(String),
+    File {
+        name: String,
+        text: String,
+        span: Range<usize>,
+    },
+    /// The flag's name, and what stands after it.
+    Flag(&'static str, String),
 }
 
 impl ConfigError {
@@ -32,10 +37,10 @@ impl ConfigError {
         self.help.as_deref()
     }
 
-    /// The text of the `-c` flag that holds the mistake, unless it is in the file.
+    /// The text after the flag that holds the mistake, unless it is in the file.
     pub fn flag(&self) -> Option<&str> {
         match &*self.place {
-            Place::Flag(text) => Some(text),
+            Place::Flag(_, text) => Some(text),
             Place::File { .. } => None,
         }
     }
@@ -44,7 +49,7 @@ impl ConfigError {
     pub fn file_name(&self) -> Option<&str> {
         match &*self.place {
             Place::File { name, .. } => Some(name),
-            Place::Flag(_) => None,
+            Place::Flag(..) => None,
         }
     }
 
@@ -52,7 +57,7 @@ impl ConfigError {
     pub fn source_text(&self) -> Option<&str> {
         match &*self.place {
             Place::File { text, .. } => Some(text),
-            Place::Flag(_) => None,
+            Place::Flag(..) => None,
         }
     }
 
@@ -60,7 +65,7 @@ impl ConfigError {
     pub fn span(&self) -> Option<Range<usize>> {
         match &*self.place {
             Place::File { span, .. } => Some(span.clone()),
-            Place::Flag(_) => None,
+            Place::Flag(..) => None,
         }
     }
 
@@ -73,7 +78,7 @@ impl ConfigError {
                 let line = before.matches('\n').count() + 1;
                 Some((line, before[line_start..].chars().count() + 1))
             }
-            Place::Flag(_) => None,
+            Place::Flag(..) => None,
         }
     }
 }
@@ -85,7 +90,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "{name}:{line}:{column}")?
             }
             (Place::File { name, .. }, None) => f.write_str(name)?,
-            (Place::Flag(text), _) => write!(f, "-c {text}")?,
+            (Place::Flag(name, text), _) => write!(f, "{name} {text}")?,
         }
         write!(f, ": {}", self.message)?;
         self.help.iter().try_for_each(|help| write!(f, "\n  help: {help}"))

@@ -152,6 +152,27 @@ pub struct ModelSpec {
     pub name: ModelName,
     /// The normalisation layer.
     pub norm: Norm,
+    /// What training starts from.
+    #[serde(default, skip_serializing_if = "Start::is_random")]
+    pub start: Start,
+}
+
+/// What training starts from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// Random parameters.
+    #[default]
+    Random,
+    /// The base station first trains on digits drawn by code, which are public: no privacy is
+    /// spent. Not with data.name = "synthetic", which are these digits.
+    Digits,
+}
+
+impl Start {
+    fn is_random(&self) -> bool {
+        *self == Self::Random
+    }
 }
 
 /// The built-in models.

@@ -40,7 +40,7 @@ pub use control::{
 pub use error::ConfigError;
 pub use experiment::{
     AllocatorName, BatchSampling, Clip, Data, Entropy, Experiment, Learn, ModelName, ModelSpec,
-    Norm, Observe, ObserveDevices, PartitionSpec, Privacy, Profile, Run, Scheme, Update,
+    Norm, Observe, ObserveDevices, PartitionSpec, Privacy, Profile, Run, Scheme, Start, Update,
 };
 pub use overrides::Override;
 pub use radio::{

@@ -1,13 +1,15 @@
 //! `-c section.key=value`: keys set on the command line.
 
 use super::error::{ConfigError, Place};
-use toml::de::DeValue;
+use serde::Deserialize;
+use toml::de::{DeValue, ValueDeserializer};
 
 /// One key set on the command line; it wins over the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The flag's text, for error messages.
-    pub(super) flag: String,
+    /// The flag's name and text, for error messages.
+    name: &'static str,
+    flag: String,
     /// The section, absent for a top-level key.
     pub(super) section: Option<String>,
     pub(super) key: String,
@@ -18,10 +20,15 @@ pub struct Override {
 impl Override {
     /// Reads `section.key=value`. The value is TOML; a bare word is taken as a string.
     pub fn parse(flag: &str) -> Result<Self, ConfigError> {
+        Self::parse_flag("-c", flag)
+    }
+
+    /// The same for a flag of another name, which errors then give.
+    pub fn parse_flag(name: &'static str, flag: &str) -> Result<Self, ConfigError> {
         let error = |message: String, help: &str| ConfigError {
             message,
             help: Some(help.into()),
-            place: Box::new(Place::Flag(flag.into())),
+            place: Box::new(Place::Flag(name, flag.into())),
         };
         let form = "write section.key=value, for example run.rounds=30";
         let (path, value) =
@@ -55,10 +62,30 @@ impl Override {
             Err(_) => toml::Value::from(value).to_string(),
         };
         Ok(Self {
+            name,
             flag: flag.into(),
             section: section.map(Into::into),
             key: key.into(),
             value: toml,
         })
+    }
+
+    /// The key that is set: `section.key`, or `key` at the top.
+    pub fn path(&self) -> String {
+        match &self.section {
+            Some(section) => format!("{section}.{}", self.key),
+            None => self.key.clone(),
+        }
+    }
+
+    /// The value as JSON.
+    pub fn value(&self) -> serde_json::Value {
+        // Reading checked the value, and what JSON lacks (dates, not a number) is no value of a key.
+        let value = ValueDeserializer::parse(&self.value).ok();
+        value.and_then(|value| serde_json::Value::deserialize(value).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place::Flag(self.name, self.flag.clone())
     }
 }

@@ -179,7 +179,10 @@ pub struct Aggregate {
     /// `wasserstein`: distances below this count as this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
-    /// `wasserstein`: how label histograms reach the base station.
+    /// `noise-aware`: what noise counts beside labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_weight: Option<f64>,
+    /// `wasserstein` and `noise-aware`: how label histograms reach the base station.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histograms: Option<Histograms>,
     /// `noisy` histograms: their share of each device's budget.
@@ -217,6 +220,18 @@ pub enum Rule {
     Fedadp,
     /// By samples and how far a device's labels are from all devices' labels (the paper's rule).
     Wasserstein,
+    /// So that labels are mixed as over all devices and little noise is left.
+    NoiseAware,
+}
+
+impl Rule {
+    /// Whether weights go by label histograms.
+    pub fn reads_labels(self) -> bool {
+        match self {
+            Self::Fedavg | Self::Fedadp => false,
+            Self::Wasserstein | Self::NoiseAware => true,
+        }
+    }
 }
 
 /// How label histograms reach the base station.

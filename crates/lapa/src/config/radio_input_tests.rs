@@ -11,7 +11,7 @@ fn unknown_radio_keys_get_the_nearest_one() {
                  base_gain_dbi, device_gain_dbi, noise_power_w, fading, redraw_every";
     let transmit = "uplink, power_w, max_power_w, access, receiver, perfect_sic, modulation, \
                     symbol_rate_hz, symbols, bits, range";
-    let aggregate = "rule, metric, floor, histograms, histogram_share, ser_threshold, \
+    let aggregate = "rule, metric, floor, noise_weight, histograms, histogram_share, ser_threshold, \
                      sinr_threshold_db, none_selected";
     for (text, place, key, expected, help) in [
         ("[radio]\nantenas = 3\n", "2:1", "radio.antenas", radio, "did you mean `antennas`?"),
@@ -108,7 +108,7 @@ fn wrong_types_lists_and_ranges_say_what_is_expected() {
     refuses(
         "aggregate.rule = \"fedavgg\"",
         "lapa.toml:1:18: `aggregate.rule` is \"fedavgg\": expected one of \"fedavg\", \"fedadp\", \
-         \"wasserstein\"\n  help: did you mean \"fedavg\"?",
+         \"wasserstein\", \"noise-aware\"\n  help: did you mean \"fedavg\"?",
     );
 }
 

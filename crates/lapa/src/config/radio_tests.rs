@@ -4,7 +4,7 @@ use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::Receiver;
 
 use super::*;
-use crate::aggregate::{GroundMetric, Threshold};
+use crate::aggregate::{GroundMetric, NOISE_WEIGHT, Threshold};
 
 pub(super) fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
     let flags: Result<Vec<_>, _> = flags.iter().map(|flag| Override::parse(flag)).collect();
@@ -62,6 +62,7 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
         rule: Rule::Fedavg,
         metric: None,
         floor: None,
+        noise_weight: None,
         histograms: None,
         histogram_share: None,
         ser_threshold: None,
@@ -127,6 +128,13 @@ fn defaults_follow_uplink_update_metric_and_privacy() {
         let found = aggregate(text);
         assert_eq!((found.histograms, found.histogram_share), (Some(histograms), share), "{text}");
     }
+    let aware = "privacy.epsilon = 8\naggregate.rule = \"noise-aware\"";
+    let found = read(aware).unwrap().aggregate;
+    assert_eq!((found.metric, found.floor), (None, None));
+    assert_eq!((found.noise_weight, bare.noise_weight), (Some(NOISE_WEIGHT), None));
+    assert_eq!((found.histograms, found.histogram_share), (Some(Histograms::Noisy), Some(0.02)));
+    let found = read(&format!("{aware}\naggregate.noise_weight = 2")).unwrap().aggregate;
+    assert_eq!(found.noise_weight, Some(2.0));
     let threshold = |text: &str| read(text).unwrap().aggregate.threshold();
     assert_eq!(threshold("aggregate.ser_threshold = 0.1"), Threshold::Ser(0.1));
     assert_eq!(threshold("aggregate.sinr_threshold_db = -4.3"), Threshold::SinrDb(-4.3));
@@ -241,20 +249,23 @@ fn powers_stay_below_the_largest() {
 
 #[test]
 fn keys_of_other_rules_and_two_thresholds_are_refused() {
-    for (key, value) in [
-        ("metric", "\"label-distance\""),
-        ("floor", "0.3"),
-        ("histograms", "\"public\""),
-        ("histogram_share", "0.1"),
+    let [wasserstein, noise_aware] = ["\"wasserstein\"", "\"noise-aware\""];
+    let either = "\"wasserstein\" or \"noise-aware\"";
+    for (key, value, home, other) in [
+        ("metric", "\"label-distance\"", wasserstein, "noise-aware"),
+        ("floor", "0.3", wasserstein, "noise-aware"),
+        ("noise_weight", "0.1", noise_aware, "wasserstein"),
+        ("histograms", "\"public\"", either, "fedavg"),
+        ("histogram_share", "0.1", either, "fedavg"),
     ] {
-        for rule in ["fedavg", "fedadp"] {
+        for rule in ["fedavg", "fedadp", other] {
             let column = key.len() + 14;
             refuses(
                 &format!("aggregate.{key} = {value}\naggregate.rule = \"{rule}\""),
                 &format!(
                     "lapa.toml:1:{column}: `aggregate.{key}` belongs to `aggregate.rule` = \
-                     \"wasserstein\", but the rule is \"{rule}\"\n  help: remove {key}, or set \
-                     aggregate.rule to \"wasserstein\""
+                     {home}, but the rule is \"{rule}\"\n  help: remove {key}, or set \
+                     aggregate.rule to {home}"
                 ),
             );
         }

@@ -6,7 +6,7 @@
 use super::control::{BoundForm, EvaluationChoice, NoiseControl, Pilot, PowerChoice, SwitchRule};
 use super::experiment::{
     AllocatorName, BatchSampling, Clip, Entropy, ModelName, Norm, ObserveDevices, Profile, Scheme,
-    Update,
+    Start, Update,
 };
 use super::radio::{
     Access, Histograms, ModulationName, NoneSelected, RegionSpec, Rule, SymbolKind, UplinkName,
@@ -138,6 +138,8 @@ pub(super) struct RawModel {
     pub name: Option<ModelName>,
     /// The normalisation layer. The default follows profile; mlp and logistic have none.
     pub norm: Option<Norm>,
+    /// What training starts from. Not in the paper.
+    pub start: Option<Start>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -308,7 +310,11 @@ pub(super) struct RawAggregate {
     /// default follows metric.
     #[schemars(range(min = 1e-3, max = 100))]
     pub floor: Option<f64>,
-    /// Rule wasserstein: how label histograms reach the base station. The default follows privacy.
+    /// Rule noise-aware: what the noise that is left counts beside how labels are mixed.
+    #[schemars(range(min = 1e-6, max = 1e6))]
+    pub noise_weight: Option<f64>,
+    /// Rules wasserstein and noise-aware: how label histograms reach the base station. The default
+    /// follows privacy.
     pub histograms: Option<Histograms>,
     /// Noisy histograms: their share of each device's budget.
     #[schemars(range(min = 1e-6, max = 0.5))]

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::error::ConfigError;
 use super::experiment::{
     Clip, Data, Experiment, Learn, ModelName, ModelSpec, Norm, Observe, PartitionSpec, Profile,
-    Run, Scheme,
+    Run, Scheme, Start,
 };
 use super::radio::Powers;
 use super::raw::{
@@ -25,7 +25,7 @@ pub(super) fn resolve(
     resolve_control::prefer_flags(&mut raw.control, &mut raw.transmit, document);
     let profile = raw.profile.unwrap_or_default();
     let data = data(raw.data.name, document)?;
-    let model = model(&raw.model, profile, document)?;
+    let model = model(&raw.model, profile, &data, document)?;
     let learn = learn(&raw.learn, profile, &data, &raw.privacy, document)?;
     if model.norm == Norm::Batch && learn.clip == Clip::Sample {
         return Err(document.error(
@@ -98,7 +98,12 @@ fn data(name: Option<String>, document: &Document) -> Result<DataName, ConfigErr
         .map_err(|e| document.error(&["data.name"], format!("`data.name`: {e}"), &help))
 }
 
-fn model(raw: &RawModel, profile: Profile, document: &Document) -> Result<ModelSpec, ConfigError> {
+fn model(
+    raw: &RawModel,
+    profile: Profile,
+    data: &DataName,
+    document: &Document,
+) -> Result<ModelSpec, ConfigError> {
     let name = raw.name.unwrap_or_default();
     let norm = match name {
         ModelName::Cnn => raw.norm.unwrap_or(defaults::norm(profile)),
@@ -116,7 +121,17 @@ fn model(raw: &RawModel, profile: Profile, document: &Document) -> Result<ModelS
             "remove model.norm, or use model.name = \"cnn\"",
         ));
     }
-    Ok(ModelSpec { name, norm })
+    let start = raw.start.unwrap_or_default();
+    if start == Start::Digits && *data == DataName::Synthetic {
+        return Err(document.error(
+            &["model.start", "data.name"],
+            "`model.start` = \"digits\" does not go with `data.name` = \"synthetic\": these are \
+             the digits that the devices hold, so training on them first would not be public"
+                .into(),
+            "use model.start = \"random\", or other data",
+        ));
+    }
+    Ok(ModelSpec { name, norm, start })
 }
 
 fn learn(

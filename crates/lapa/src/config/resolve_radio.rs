@@ -13,7 +13,7 @@ use super::radio::{
 };
 use super::raw::{RawAggregate, RawPowers, RawRadio, RawTransmit};
 use super::resolve::word;
-use crate::aggregate::default_floor;
+use crate::aggregate::{NOISE_WEIGHT, default_floor};
 
 pub(super) fn radio(
     raw: RawRadio,
@@ -203,22 +203,24 @@ pub(super) fn aggregate(
     document: &Document,
 ) -> Result<Aggregate, ConfigError> {
     let rule = raw.rule.unwrap_or_default();
-    let wasserstein = rule == Rule::Wasserstein;
-    for (key, given) in [
-        ("metric", raw.metric.is_some()),
-        ("floor", raw.floor.is_some()),
-        ("histograms", raw.histograms.is_some()),
-        ("histogram_share", raw.histogram_share.is_some()),
+    let (wasserstein, noise_aware) = (rule == Rule::Wasserstein, rule == Rule::NoiseAware);
+    let either = "\"wasserstein\" or \"noise-aware\"";
+    for (key, given, used, home) in [
+        ("metric", raw.metric.is_some(), wasserstein, "\"wasserstein\""),
+        ("floor", raw.floor.is_some(), wasserstein, "\"wasserstein\""),
+        ("noise_weight", raw.noise_weight.is_some(), noise_aware, "\"noise-aware\""),
+        ("histograms", raw.histograms.is_some(), rule.reads_labels(), either),
+        ("histogram_share", raw.histogram_share.is_some(), rule.reads_labels(), either),
     ] {
-        if given && !wasserstein {
+        if given && !used {
             let path = format!("aggregate.{key}");
             return Err(document.error(
                 &[&path, "aggregate.rule"],
                 format!(
-                    "`{path}` belongs to `aggregate.rule` = \"wasserstein\", but the rule is {}",
+                    "`{path}` belongs to `aggregate.rule` = {home}, but the rule is {}",
                     word(rule)
                 ),
-                &format!("remove {key}, or set aggregate.rule to \"wasserstein\""),
+                &format!("remove {key}, or set aggregate.rule to {home}"),
             ));
         }
     }
@@ -233,7 +235,7 @@ pub(super) fn aggregate(
     }
     let metric = raw.metric.unwrap_or_default();
     let default = defaults::histograms(privacy.basis, privacy.allocator);
-    let histograms = wasserstein.then(|| raw.histograms.unwrap_or(default));
+    let histograms = rule.reads_labels().then(|| raw.histograms.unwrap_or(default));
     let noisy = histograms == Some(Histograms::Noisy);
     if raw.histogram_share.is_some() && !noisy {
         return Err(document.error(
@@ -249,6 +251,7 @@ pub(super) fn aggregate(
         rule,
         metric: wasserstein.then_some(metric),
         floor: wasserstein.then(|| raw.floor.unwrap_or(default_floor(metric))),
+        noise_weight: noise_aware.then(|| raw.noise_weight.unwrap_or(NOISE_WEIGHT)),
         histograms,
         histogram_share: noisy.then(|| raw.histogram_share.unwrap_or(defaults::HISTOGRAM_SHARE)),
         ser_threshold: raw.ser_threshold,

@@ -65,10 +65,13 @@ fn model_and_clip() -> impl Strategy<Value = (ModelSpec, Clip)> {
     let names = select(vec![ModelName::Cnn, ModelName::Mlp, ModelName::Logistic]);
     let norms = select(vec![Norm::Batch, Norm::Group, Norm::None]);
     let clips = select(vec![Clip::None, Clip::Device, Clip::Sample]);
-    (names, norms, clips).prop_map(|(name, norm, clip)| match (name, norm, clip) {
-        (ModelName::Cnn, Norm::Batch, Clip::Sample) => (ModelSpec { name, norm }, Clip::Device),
-        (ModelName::Cnn, _, _) => (ModelSpec { name, norm }, clip),
-        _ => (ModelSpec { name, norm: Norm::None }, clip),
+    let starts = select(vec![Start::Random, Start::Digits]);
+    (names, norms, clips, starts).prop_map(|(name, norm, clip, start)| match (name, norm, clip) {
+        (ModelName::Cnn, Norm::Batch, Clip::Sample) => {
+            (ModelSpec { name, norm, start }, Clip::Device)
+        }
+        (ModelName::Cnn, _, _) => (ModelSpec { name, norm, start }, clip),
+        _ => (ModelSpec { name, norm: Norm::None, start }, clip),
     })
 }
 
@@ -197,7 +200,7 @@ fn transmit() -> impl Strategy<Value = Transmit> {
 }
 
 fn aggregate() -> impl Strategy<Value = Aggregate> {
-    let rules = select(vec![Rule::Fedavg, Rule::Fedadp, Rule::Wasserstein]);
+    let rules = select(vec![Rule::Fedavg, Rule::Fedadp, Rule::Wasserstein, Rule::NoiseAware]);
     let metrics = select(vec![GroundMetric::TotalVariation, GroundMetric::LabelDistance]);
     let none = select(vec![NoneSelected::Skip, NoneSelected::Error]);
     (rules, metrics, none, 1e-3..=100.0f64, 1e-12..=1.0f64, 0..3).prop_map(
@@ -207,7 +210,8 @@ fn aggregate() -> impl Strategy<Value = Aggregate> {
                 rule,
                 metric: wasserstein.then_some(metric),
                 floor: wasserstein.then_some(floor),
-                histograms: wasserstein.then_some(Histograms::Public),
+                noise_weight: (rule == Rule::NoiseAware).then_some(floor),
+                histograms: rule.reads_labels().then_some(Histograms::Public),
                 histogram_share: None,
                 ser_threshold: (which == 1).then_some(ser),
                 sinr_threshold_db: (which == 2).then_some(floor),
@@ -272,6 +276,9 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         )| {
             clip = needed_clip.unwrap_or(clip);
             update = needed_update.unwrap_or(update);
+            if data == "synthetic" {
+                model.start = Start::Random;
+            }
             if clip == Clip::Sample && model.norm == Norm::Batch {
                 model.norm = Norm::Group;
             }

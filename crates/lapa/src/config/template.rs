@@ -1,17 +1,17 @@
 //! The commented configuration that `lapa init` writes, made from the schema and the defaults.
 
 use super::defaults;
-use super::experiment::{Clip, Experiment, Update};
+use super::experiment::{Clip, Experiment, Start, Update};
 use super::radio::{Histograms, SymbolKind};
 use super::schema::{allowed, alternatives, json_schema, properties, words};
-use crate::aggregate::{GroundMetric, default_floor};
+use crate::aggregate::{GroundMetric, NOISE_WEIGHT, default_floor};
 use lapa_privacy::allocate::Basis;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Keys whose default follows other keys. The template shows them commented out, so that a change
 /// of those others takes effect.
-const FOLLOWERS: [&str; 44] = [
+const FOLLOWERS: [&str; 45] = [
     "partition.devices",
     "partition.iid",
     "partition.non_iid",
@@ -47,6 +47,7 @@ const FOLLOWERS: [&str; 44] = [
     "transmit.range",
     "aggregate.metric",
     "aggregate.floor",
+    "aggregate.noise_weight",
     "aggregate.histograms",
     "aggregate.histogram_share",
     "aggregate.ser_threshold",
@@ -66,6 +67,7 @@ pub fn template() -> String {
     values["partition"]["concentration"] = defaults::CONCENTRATION.into();
     values["partition"]["shards"] = defaults::SHARDS.into();
     for (section, key, value) in [
+        ("model", "start", json!(Start::default())),
         ("privacy", "epsilon", json!(defaults::EPSILON)),
         ("privacy", "initial_sigma", json!(defaults::INITIAL_SIGMA_EXAMPLE)),
         ("privacy", "ledger", json!("PATH")),
@@ -81,6 +83,7 @@ pub fn template() -> String {
         ("transmit", "range", json!(defaults::range(Clip::Device, None, Update::Gradient))),
         ("aggregate", "metric", json!(metric)),
         ("aggregate", "floor", json!(default_floor(metric))),
+        ("aggregate", "noise_weight", json!(NOISE_WEIGHT)),
         ("aggregate", "histograms", json!(Histograms::Noisy)),
         ("aggregate", "histogram_share", json!(defaults::HISTOGRAM_SHARE)),
         ("aggregate", "ser_threshold", json!(defaults::SER_THRESHOLD_EXAMPLE)),

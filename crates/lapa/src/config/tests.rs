@@ -47,7 +47,10 @@ fn an_empty_file_gives_the_defaults() {
         shards: None,
     };
     assert_eq!(experiment.partition, partition);
-    assert_eq!(experiment.model, ModelSpec { name: ModelName::Cnn, norm: Norm::Group });
+    assert_eq!(
+        experiment.model,
+        ModelSpec { name: ModelName::Cnn, norm: Norm::Group, start: Start::Random }
+    );
     let learn = Learn {
         update: Update::Gradient,
         batch_fraction: 0.1,

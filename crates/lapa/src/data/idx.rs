@@ -133,7 +133,7 @@ pub fn split(images: Idx, labels: Idx) -> Result<Split, DataError> {
         });
     }
     let (rows, cols) = (images.dims[1], images.dims[2]);
-    Ok(Split { images: images.data, labels: labels.data, rows, cols })
+    Ok(Split { images: images.data.into(), labels: labels.data, rows, cols })
 }
 
 /// Hashes what passes through.

@@ -15,12 +15,13 @@ pub use fetch::FetchEvent;
 pub use folder::cache_dir;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use known::Known;
 use serde::{Deserialize, Serialize};
 
 /// Which data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DataName {
     /// MNIST handwritten digits.
@@ -65,8 +66,8 @@ impl TryFrom<String> for DataName {
 /// Labelled grey images of one size, kept as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Pixels, `rows * cols` per image, row by row.
-    pub images: Vec<u8>,
+    /// Pixels, `rows * cols` per image, row by row; shared by copies.
+    pub images: Arc<Vec<u8>>,
     /// One label per image.
     pub labels: Vec<u8>,
     /// Image height.

@@ -30,9 +30,9 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
     let train = split(0, train);
     let test = split(1, test);
     let hashes = [
-        ("train-images", &train.images),
+        ("train-images", &*train.images),
         ("train-labels", &train.labels),
-        ("t10k-images", &test.images),
+        ("t10k-images", &*test.images),
         ("t10k-labels", &test.labels),
     ]
     .map(|(file, bytes)| {
@@ -58,7 +58,7 @@ fn split(which: u64, count: usize) -> Split {
         draw(i % CLASSES, &mut random, image);
     });
     let labels = (0..count).map(|i| (i % CLASSES) as u8).collect();
-    Split { images, labels, rows: SIDE, cols: SIDE }
+    Split { images: images.into(), labels, rows: SIDE, cols: SIDE }
 }
 
 /// Numbers whose bits are ours to promise, whatever the `rand` crate does to its distributions.

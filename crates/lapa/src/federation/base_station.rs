@@ -6,7 +6,7 @@ use lapa_privacy::allocate::{DeviceTranscript, Transcript};
 
 use super::devices::rng;
 use super::{Federation, FederationError};
-use crate::config::{Histograms, Rule};
+use crate::config::Histograms;
 use crate::model::{Batch, Evaluation, Worker};
 use crate::privatize::{Granted, noisy_counts};
 use crate::seed::{Purpose, stream};
@@ -19,7 +19,7 @@ impl Federation {
     /// before it is drawn.
     pub(crate) fn collect_histograms(&mut self) -> Result<(), FederationError> {
         let aggregate = &self.experiment.aggregate;
-        if aggregate.rule != Rule::Wasserstein || self.weighting.knows_labels() {
+        if !aggregate.rule.reads_labels() || self.weighting.knows_labels() {
             return Ok(());
         }
         let granted = match aggregate.histograms {
@@ -98,12 +98,17 @@ impl Federation {
 
     /// Accuracy and mean loss of the model on the test set.
     pub fn evaluate(&mut self) -> (f64, f64) {
+        // Batch norm: the convolutions before it are computed once, for statistics and evaluation.
+        let mut inputs = Vec::new();
         if !self.model.statistics.is_empty() {
-            self.model.statistics = self.public_statistics();
+            (self.model.statistics, inputs) = self.public_statistics();
         }
         let (parameters, statistics) = (self.model.evaluated(), &self.model.statistics);
-        let results: Vec<Evaluation> = self
-            .for_each_test_block(|worker, batch| worker.evaluate(parameters, statistics, batch));
+        let results: Vec<Evaluation> =
+            self.for_each_test_block(|worker, block, batch| match inputs.get(block) {
+                Some(inputs) => worker.evaluate_rest(inputs, parameters, statistics, batch),
+                None => worker.evaluate(parameters, statistics, batch),
+            });
         let (mut correct, mut loss) = (0, 0.0);
         for result in results {
             correct += result.correct;
@@ -114,29 +119,33 @@ impl Federation {
     }
 
     /// Batch-norm statistics of the current parameters over the test images, which the base
-    /// station holds: so nothing but the noisy gradient has to leave a device.
-    fn public_statistics(&self) -> Vec<f32> {
+    /// station holds: so nothing but the noisy gradient has to leave a device. With them, what
+    /// batch norm saw of each block.
+    fn public_statistics(&self) -> (Vec<f32>, Vec<Vec<f32>>) {
         let parameters = self.model.evaluated();
-        let blocks = self.for_each_test_block(|worker, batch| {
-            (batch.samples.len(), worker.batch_statistics(parameters, batch).to_vec())
+        let blocks = self.for_each_test_block(|worker, _, batch| {
+            let statistics = worker.batch_statistics(parameters, batch).to_vec();
+            (batch.samples.len(), statistics, worker.before_statistics(batch).to_vec())
         });
         let mut sums = vec![0.0f64; self.model.statistics.len()];
-        for (samples, statistics) in blocks {
+        let mut inputs = Vec::with_capacity(blocks.len());
+        for (samples, statistics, before) in blocks {
             let share = samples as f64 / self.test_samples.len() as f64;
             sums.iter_mut().zip(statistics).for_each(|(sum, s)| *sum += share * f64::from(s));
+            inputs.push(before);
         }
-        sums.into_iter().map(|sum| sum as f32).collect()
+        (sums.into_iter().map(|sum| sum as f32).collect(), inputs)
     }
 
     /// What `work` makes of each block of test samples, in their order.
     fn for_each_test_block<T: Send>(
         &self,
-        work: impl Fn(&mut Worker, Batch<'_>) -> T + Sync,
+        work: impl Fn(&mut Worker, usize, Batch<'_>) -> T + Sync,
     ) -> Vec<T> {
         let blocks: Vec<&[u32]> = self.test_samples.chunks(EVALUATION_BLOCK).collect();
         let (data, sizes) = (&self.data.test, vec![1; blocks.len()]);
         let results: Result<_, Infallible> = self.crew.for_each(&sizes, |learner, block| {
-            Ok(work(learner.worker(), Batch { data, samples: blocks[block] }))
+            Ok(work(learner.worker(), block, Batch { data, samples: blocks[block] }))
         });
         let Ok(results) = results;
         results

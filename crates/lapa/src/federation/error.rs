@@ -38,6 +38,19 @@ pub enum FederationError {
     /// A network of one's own has batch norm, and samples are to be clipped.
     #[error("learn.clip = \"sample\" does not go with batch norm: use group norm")]
     NoSampleGradients,
+    /// Digits do not fit the data.
+    #[error(
+        "model.start = \"digits\" trains on images of 28×28 in 10 classes, but the data set has \
+         {rows}×{cols} in {classes}: use model.start = \"random\""
+    )]
+    OtherImages {
+        /// Image rows.
+        rows: usize,
+        /// Image columns.
+        cols: usize,
+        /// Classes.
+        classes: usize,
+    },
     /// Powers that are still to be chosen.
     #[error(
         "control.power = {} has powers chosen after a pilot run, which a single run does not have: \

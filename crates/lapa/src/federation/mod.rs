@@ -4,6 +4,7 @@
 mod base_station;
 mod devices;
 mod error;
+mod pretrain;
 mod record;
 mod study;
 
@@ -77,6 +78,7 @@ impl Federation {
         if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
             return Err(FederationError::NoSampleGradients);
         }
+        pretrain::check(&experiment, &data)?;
         let power = experiment.control.power;
         if power.needs_pilot() {
             return Err(FederationError::PowersNotChosen { power });

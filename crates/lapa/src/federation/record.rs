@@ -5,7 +5,7 @@ use std::time::Instant;
 use lapa_wireless::units::Db;
 
 use super::{Federation, FederationError};
-use crate::config::{Entropy, ObserveDevices, Rule};
+use crate::config::{Entropy, ObserveDevices};
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, NoiseMode, RoundRecord};
 use crate::privatize::{Budgets, Decision, Granted, PrivatizeError};
 use crate::transmit::Link;
@@ -70,11 +70,9 @@ impl Federation {
 
     /// Label histograms travel once, 4 bytes a count; counted with round 1.
     fn histogram_bytes(&self) -> u64 {
-        match self.experiment.aggregate.rule {
-            Rule::Wasserstein if self.round == 1 => {
-                (4 * self.data.classes * self.partition.devices.len()) as u64
-            }
-            _ => 0,
+        match self.experiment.aggregate.rule.reads_labels() && self.round == 1 {
+            true => (4 * self.data.classes * self.partition.devices.len()) as u64,
+            false => 0,
         }
     }
 }

@@ -268,9 +268,9 @@ mod tests {
     fn setting() -> (Arc<Network>, Split, Vec<f32>) {
         let layers = [Layer::Linear { outputs: 3 }];
         let network = Arc::new(Network::new(Shape::new(1, 2, 2), &layers).unwrap());
-        let images = (0..4 * 10).map(|i| (i * 37 % 256) as u8).collect();
+        let images = (0..4 * 10).map(|i| (i * 37 % 256) as u8).collect::<Vec<u8>>();
         let labels = (0..10).map(|i| i % 3).collect();
-        let data = Split { images, labels, rows: 2, cols: 2 };
+        let data = Split { images: images.into(), labels, rows: 2, cols: 2 };
         let parameters = network.initial_parameters(&mut stream(1, Purpose::ModelInit, 0, 0));
         (network, data, parameters)
     }

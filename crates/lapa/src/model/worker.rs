@@ -155,7 +155,33 @@ impl Worker {
         batch: Batch<'_>,
     ) -> Evaluation {
         self.load(batch);
-        for (s, slot) in self.network.stages.iter().enumerate() {
+        self.infer_from(0, parameters, statistics, batch)
+    }
+
+    /// As [`Worker::evaluate`], where `inputs` are what [`Worker::before_statistics`] gave after
+    /// the same batch: the stages before are not computed again.
+    pub fn evaluate_rest(
+        &mut self,
+        inputs: &[f32],
+        parameters: &[f32],
+        statistics: &[f32],
+        batch: Batch<'_>,
+    ) -> Evaluation {
+        self.make_room(batch.samples.len());
+        let first = self.first_with_statistics();
+        self.activations[first][..inputs.len()].copy_from_slice(inputs);
+        self.infer_from(first, parameters, statistics, batch)
+    }
+
+    /// The stages from `first` on, whose inputs are there, and the loss.
+    fn infer_from(
+        &mut self,
+        first: usize,
+        parameters: &[f32],
+        statistics: &[f32],
+        batch: Batch<'_>,
+    ) -> Evaluation {
+        for (s, slot) in self.network.stages.iter().enumerate().skip(first) {
             let (x, y) = self.activations.split_at_mut(s + 1);
             slot.stage.infer(
                 &parameters[slot.parameters.clone()],
@@ -188,6 +214,23 @@ impl Worker {
         &self.statistics
     }
 
+    /// What the first stage with statistics saw of the batch that [`Worker::batch_statistics`] had
+    /// last.
+    pub fn before_statistics(&self, batch: Batch<'_>) -> &[f32] {
+        let first = self.first_with_statistics();
+        let len = match first {
+            0 => self.network.input.len(),
+            _ => self.network.stages[first - 1].stage.output_len(),
+        };
+        &self.activations[first][..batch.samples.len() * len]
+    }
+
+    /// The first stage with statistics; all stages if there is none.
+    fn first_with_statistics(&self) -> usize {
+        let stages = &self.network.stages;
+        stages.iter().position(|slot| !slot.statistics.is_empty()).unwrap_or(stages.len())
+    }
+
     fn forward(&mut self, parameters: &[f32], batch: Batch<'_>) {
         let n = batch.samples.len();
         assert!(n > 0, "an empty batch has no mean gradient");
@@ -202,9 +245,17 @@ impl Worker {
 
     /// Copies the images in, scaled from bytes to [0, 1], and sizes every buffer.
     fn load(&mut self, batch: Batch<'_>) {
-        let n = batch.samples.len();
         let inputs = self.network.input.len();
         assert_eq!(batch.data.rows * batch.data.cols, inputs, "pixels per image");
+        self.make_room(batch.samples.len());
+        for (image, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
+            scale_pixels(batch.data.image(sample as usize), image);
+        }
+    }
+
+    /// Sizes every buffer for `n` samples.
+    fn make_room(&mut self, n: usize) {
+        let inputs = self.network.input.len();
         let outputs = self.network.stages.iter().map(|slot| slot.stage.output_len());
         for (s, len) in std::iter::once(inputs).chain(outputs).enumerate() {
             // Nobody asks for the gradient in the images.
@@ -214,9 +265,6 @@ impl Worker {
                     buffer.resize(n * len + PADDING, 0.0);
                 }
             }
-        }
-        for (image, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
-            scale_pixels(batch.data.image(sample as usize), image);
         }
     }
 

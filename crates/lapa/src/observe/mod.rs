@@ -7,6 +7,7 @@ mod metrics;
 pub mod number;
 mod parquet;
 mod quantiles;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub use error::ObserveError;
 pub use metrics::{MetricsWriter, read_metrics};
 pub use parquet::write_parquet;
+pub use table::write_table;
 
 /// One line of metrics.jsonl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

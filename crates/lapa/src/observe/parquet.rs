@@ -4,68 +4,23 @@
 //! a round. Columns and their types come from the JSON, so a new field needs no code here.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
+use super::ObserveError;
 use super::metrics::for_each_line;
-use super::{ObserveError, number};
-use crate::atomic::write_atomically;
-
-/// Rows held in memory at a time.
-const ROW_GROUP: usize = 1 << 16;
+use super::table::{Column, Failure, Kind, write_file};
 
 /// Writes the table of `jsonl` to `parquet`, all of it or nothing.
 pub fn write_parquet(jsonl: &Path, parquet: &Path) -> Result<(), ObserveError> {
-    let columns = find_columns(jsonl)?;
-    let written = write_atomically(parquet, |file| {
-        let schema = Arc::new(schema(&columns)?);
-        let properties =
-            WriterProperties::builder().set_compression(Compression::SNAPPY).build().into();
-        let mut writer = SerializedFileWriter::new(file, schema, properties)?;
-        write_rows(jsonl, columns, &mut writer)?;
-        writer.close()?;
-        Ok(())
-    });
-    written.map_err(|error| match error {
-        Failure::Table(source) => ObserveError::Parquet { path: parquet.into(), source },
-        Failure::File(source) => ObserveError::io(parquet, "write", source),
-        Failure::Lines(error) => error,
+    let (fields, columns) = find_columns(jsonl)?;
+    write_file(parquet, columns, |table| {
+        for_each_row(jsonl, |row| -> Result<(), Failure> {
+            let value = |field| row.iter().find(|(other, _)| other == field).map(|(_, v)| v);
+            table.push(fields.iter().map(value))
+        })
     })
-}
-
-/// What can fail in the middle of writing the table.
-enum Failure {
-    Table(ParquetError),
-    File(io::Error),
-    Lines(ObserveError),
-}
-
-impl From<ParquetError> for Failure {
-    fn from(error: ParquetError) -> Self {
-        Self::Table(error)
-    }
-}
-
-impl From<ObserveError> for Failure {
-    fn from(error: ObserveError) -> Self {
-        Self::Lines(error)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
 }
 
 /// Which part of a record a field belongs to; the same name may occur in both.
@@ -76,42 +31,6 @@ enum Part {
 }
 
 type Field = (Part, String);
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Integer,
-    Real,
-    Bool,
-    Text,
-}
-
-impl Kind {
-    fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Null => None,
-            Value::Bool(_) => Some(Self::Bool),
-            Value::Number(n) if n.is_i64() => Some(Self::Integer),
-            Value::Number(_) => Some(Self::Real),
-            Value::String(s) if number::infinity(s).is_some() => Some(Self::Real),
-            _ => Some(Self::Text),
-        }
-    }
-
-    /// The kind that holds values of both.
-    fn with(self, other: Self) -> Self {
-        match (self, other) {
-            (a, b) if a == b => a,
-            (Self::Integer, Self::Real) | (Self::Real, Self::Integer) => Self::Real,
-            _ => Self::Text,
-        }
-    }
-}
-
-struct Column {
-    field: Field,
-    name: String,
-    kind: Kind,
-}
 
 /// Calls `each` with the fields of every row of the table.
 fn for_each_row<E: From<ObserveError>>(
@@ -151,8 +70,9 @@ fn flatten(part: Part, prefix: &str, object: Map<String, Value>, row: &mut Vec<(
     }
 }
 
-/// The columns in the order in which they first occur, the round's before the devices'.
-fn find_columns(jsonl: &Path) -> Result<Vec<Column>, ObserveError> {
+/// The fields in the order in which they first occur, the round's before the devices', and the
+/// columns they become.
+fn find_columns(jsonl: &Path) -> Result<(Vec<Field>, Vec<Column>), ObserveError> {
     let mut fields: Vec<(Field, Option<Kind>)> = Vec::new();
     let mut index: HashMap<Field, usize> = HashMap::new();
     for_each_row(jsonl, |row| -> Result<(), ObserveError> {
@@ -181,101 +101,7 @@ fn find_columns(jsonl: &Path) -> Result<Vec<Column>, ObserveError> {
     let column = |(field, kind): (Field, Option<Kind>)| {
         let clash = field.0 == Part::Device && names.contains(&(Part::Round, field.1.clone()));
         let name = if clash { format!("device_{}", field.1) } else { field.1.clone() };
-        Column { field, name, kind: kind.unwrap_or(Kind::Real) }
+        (field, Column { name, kind: kind.unwrap_or(Kind::Real) })
     };
-    Ok(fields.into_iter().map(column).collect())
-}
-
-fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
-    let fields = columns.iter().map(|column| {
-        let (physical, logical) = match column.kind {
-            Kind::Integer => (PhysicalType::INT64, None),
-            Kind::Real => (PhysicalType::DOUBLE, None),
-            Kind::Bool => (PhysicalType::BOOLEAN, None),
-            Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        };
-        Type::primitive_type_builder(&column.name, physical)
-            .with_logical_type(logical)
-            .with_repetition(Repetition::OPTIONAL)
-            .build()
-            .map(Arc::new)
-    });
-    Type::group_type_builder("metrics").with_fields(fields.collect::<Result<_, _>>()?).build()
-}
-
-/// A column's cells of the row group in the making: values, and per row whether there is one.
-#[derive(Default)]
-struct Cells {
-    integers: Vec<i64>,
-    reals: Vec<f64>,
-    bools: Vec<bool>,
-    texts: Vec<ByteArray>,
-    present: Vec<i16>,
-}
-
-impl Cells {
-    fn push(&mut self, kind: Kind, value: Option<&Value>) {
-        let value = value.filter(|value| !value.is_null());
-        self.present.push(value.is_some().into());
-        let Some(value) = value else { return };
-        match kind {
-            Kind::Integer => self.integers.extend(value.as_i64()),
-            Kind::Real => {
-                self.reals.extend(value.as_f64().or_else(|| number::infinity(value.as_str()?)));
-            }
-            Kind::Bool => self.bools.extend(value.as_bool()),
-            Kind::Text => {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                self.texts.push(text.into_bytes().into());
-            }
-        }
-    }
-
-    fn write(
-        &self,
-        kind: Kind,
-        group: &mut SerializedRowGroupWriter<'_, &mut File>,
-    ) -> Result<(), ParquetError> {
-        let Some(mut column) = group.next_column()? else { return Ok(()) };
-        let present = Some(&self.present[..]);
-        match kind {
-            Kind::Integer => column.typed::<Int64Type>().write_batch(&self.integers, present, None),
-            Kind::Real => column.typed::<DoubleType>().write_batch(&self.reals, present, None),
-            Kind::Bool => column.typed::<BoolType>().write_batch(&self.bools, present, None),
-            Kind::Text => column.typed::<ByteArrayType>().write_batch(&self.texts, present, None),
-        }?;
-        column.close()
-    }
-}
-
-fn write_rows(
-    jsonl: &Path,
-    columns: Vec<Column>,
-    writer: &mut SerializedFileWriter<&mut File>,
-) -> Result<(), Failure> {
-    let mut cells: Vec<Cells> = columns.iter().map(|_| Cells::default()).collect();
-    let mut flush = |cells: &mut Vec<Cells>| -> Result<(), ParquetError> {
-        let mut group = writer.next_row_group()?;
-        for (cell, column) in cells.iter_mut().zip(&columns) {
-            std::mem::take(cell).write(column.kind, &mut group)?;
-        }
-        group.close().map(|_| ())
-    };
-    let mut rows = 0;
-    for_each_row(jsonl, |row| -> Result<(), Failure> {
-        for (cell, column) in cells.iter_mut().zip(&columns) {
-            let value = row.iter().find(|(field, _)| *field == column.field).map(|(_, v)| v);
-            cell.push(column.kind, value);
-        }
-        rows += 1;
-        if rows == ROW_GROUP {
-            rows = 0;
-            flush(&mut cells)?;
-        }
-        Ok(())
-    })?;
-    if rows > 0 {
-        flush(&mut cells)?;
-    }
-    Ok(())
+    Ok(fields.into_iter().map(column).unzip())
 }

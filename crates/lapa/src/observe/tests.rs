@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ::parquet::basic::Type as PhysicalType;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::Field;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -305,6 +305,27 @@ fn columns_follow_the_json() {
     assert_eq!(column("mix"), (BYTE_ARRAY, [text("1"), text("y")]));
     assert_eq!(column("inner_list"), (BYTE_ARRAY, [Field::Null, text("[1,2]")]));
     assert_eq!(column("device_a"), (INT64, [Field::Long(2), Field::Null]));
+}
+
+#[test]
+fn a_table_of_values_has_the_types_of_its_columns() {
+    use PhysicalType::{BYTE_ARRAY, DOUBLE, INT64};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.parquet");
+    let names = ["learn.rate", "seed", "list", "epsilon", "nothing"].map(str::to_owned);
+    let rows = [
+        vec![json!(1), json!(7), json!([1, 2]), json!("inf"), Value::Null],
+        vec![json!(0.5), json!(8), json!("x"), json!(2)],
+    ];
+    write_table(&names, &rows, &path).unwrap();
+    let (columns, rows) = read_table(&path);
+    let kinds = [DOUBLE, INT64, BYTE_ARRAY, DOUBLE, DOUBLE];
+    assert_eq!(columns, names.into_iter().zip(kinds).collect::<Vec<_>>());
+    let text = |text: &str| Field::Str(text.into());
+    let (one, half) = (Field::Double(1.0), Field::Double(0.5));
+    let (infinite, two) = (Field::Double(f64::INFINITY), Field::Double(2.0));
+    assert_eq!(rows[0], [one, Field::Long(7), text("[1,2]"), infinite, Field::Null]);
+    assert_eq!(rows[1], [half, Field::Long(8), text("x"), two, Field::Null]);
 }
 
 #[test]

@@ -12,14 +12,14 @@ pub(super) struct Axis {
 const MARGIN: f64 = 0.02;
 
 impl Axis {
-    /// A horizontal axis: starts at a tick and ends with the data. `values` must be finite and not
-    /// empty, here and below.
+    /// A horizontal axis of about as many `steps`: starts at a tick and ends with the data.
+    /// `values` must be finite and not empty, here and below.
     ///
     /// No axis ends exactly at a value, which would cut its marker in half.
-    pub fn horizontal(values: impl Iterator<Item = f64> + Clone) -> Self {
+    pub fn horizontal(values: impl Iterator<Item = f64> + Clone, steps: f64) -> Self {
         let whole = values.clone().all(|v| v.fract() == 0.0);
         let (low, high) = spread(values, if whole { 1.0 } else { 0.0 });
-        let mut step = nice_step((high - low) / 8.0);
+        let mut step = nice_step((high - low) / steps);
         if whole {
             step = step.max(1.0);
         }
@@ -28,13 +28,21 @@ impl Axis {
         Self { low, high: high + margin, step }
     }
 
+    /// A horizontal axis with room for markers at its ends.
+    pub fn padded(values: impl Iterator<Item = f64> + Clone, steps: f64) -> Self {
+        let axis = Self::horizontal(values.clone(), steps);
+        let low = values.fold(f64::INFINITY, f64::min);
+        let margin = 0.05 * (axis.high - axis.low);
+        Self { low: axis.low.min(low) - margin, high: axis.high + margin, ..axis }
+    }
+
     /// A vertical axis: starts and ends at a tick, at 0 when that is near, and inside `limits`.
-    pub fn vertical(values: impl Iterator<Item = f64>, limits: (f64, f64)) -> Self {
+    pub fn vertical(values: impl Iterator<Item = f64>, limits: (f64, f64), steps: f64) -> Self {
         let (mut low, mut high) = spread(values, 0.0);
         if low > 0.0 && low < 0.4 * high {
             low = 0.0;
         }
-        let step = nice_step((high - low) / 6.0);
+        let step = nice_step((high - low) / steps);
         // The small shift keeps 0.3/0.1 = 3.0000000000000004 from costing a whole step.
         let first = ((low / step + 1e-9).floor() * step).max(limits.0);
         let last = ((high / step - 1e-9).ceil() * step).min(limits.1);
@@ -107,19 +115,19 @@ mod tests {
 
     #[test]
     fn rounds_have_whole_ticks() {
-        near(Axis::horizontal([1.0, 2.0, 3.0].into_iter()), 0.96, 3.04, 1.0);
-        near(Axis::horizontal([3.0, 203.0].into_iter()), 0.0, 207.0, 50.0);
-        near(Axis::horizontal([5.0].into_iter()), 3.96, 6.04, 1.0);
+        near(Axis::horizontal([1.0, 2.0, 3.0].into_iter(), 8.0), 0.96, 3.04, 1.0);
+        near(Axis::horizontal([3.0, 203.0].into_iter(), 8.0), 0.0, 207.0, 50.0);
+        near(Axis::horizontal([5.0].into_iter(), 8.0), 3.96, 6.04, 1.0);
     }
 
     #[test]
     fn values_have_zero_when_near_and_stay_in_their_limits() {
-        near(Axis::vertical([0.1, 0.97].into_iter(), (0.0, 1.0)), 0.0, 1.0, 0.2);
-        near(Axis::vertical([0.962, 0.991].into_iter(), (0.0, 1.0)), 0.96, 0.995, 0.005);
-        near(Axis::vertical([0.99, 1.0].into_iter(), (0.0, 1.0)), 0.9898, 1.0002, 0.002);
-        near(Axis::vertical([0.1, 2.31].into_iter(), ALL), 0.0, 2.5, 0.5);
-        near(Axis::vertical([0.0].into_iter(), ALL), -1.04, 1.04, 0.5);
-        near(Axis::vertical([0.3, 0.6].into_iter(), ALL), 0.294, 0.606, 0.05);
+        near(Axis::vertical([0.1, 0.97].into_iter(), (0.0, 1.0), 6.0), 0.0, 1.0, 0.2);
+        near(Axis::vertical([0.962, 0.991].into_iter(), (0.0, 1.0), 6.0), 0.96, 0.995, 0.005);
+        near(Axis::vertical([0.99, 1.0].into_iter(), (0.0, 1.0), 6.0), 0.9898, 1.0002, 0.002);
+        near(Axis::vertical([0.1, 2.31].into_iter(), ALL, 6.0), 0.0, 2.5, 0.5);
+        near(Axis::vertical([0.0].into_iter(), ALL, 6.0), -1.04, 1.04, 0.5);
+        near(Axis::vertical([0.3, 0.6].into_iter(), ALL, 6.0), 0.294, 0.606, 0.05);
     }
 
     #[test]

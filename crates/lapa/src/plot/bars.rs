@@ -6,6 +6,7 @@ use kuva::plot::BarPlot;
 use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
+use kuva::render::render::render_multiple;
 
 use super::axis::Axis;
 use super::figure::tick_format;
@@ -69,9 +70,10 @@ impl StackedBars {
             plot = plot.with_group(shown, parts.filter(|(h, _)| **h > 0.0).map(|(h, c)| (*h, c)));
         }
         let plots: Vec<Plot> = vec![plot.into()];
-        let axis = Axis::vertical(totals.chain([0.0]), (0.0, f64::INFINITY));
+        let look = &style::SINGLE;
+        let axis = Axis::vertical(totals.chain([0.0]), (0.0, f64::INFINITY), look.steps[1]);
         let layout = Layout::auto_from_plots(&plots);
-        let mut layout = style::apply(layout, &self.title, &self.x_label, &self.y_label)
+        let mut layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label)
             .with_y_axis_min(axis.low)
             .with_y_axis_max(axis.high)
             .with_y_tick_step(axis.step)
@@ -82,7 +84,7 @@ impl StackedBars {
             // Every bar has a tick mark, labelled or not: so many would be a black line.
             layout = layout.with_tick_length(0.0);
         }
-        save(plots, layout, stem)
+        save(render_multiple(plots, layout), stem)
     }
 
     /// From the top down, as the parts are stacked.

@@ -5,47 +5,19 @@ use std::sync::Arc;
 
 use kuva::plot::annotations::ReferenceLine;
 use kuva::plot::legend::LegendPosition;
+use kuva::plot::line::LineStyle;
 use kuva::plot::{BandPlot, LinePlot, ScatterPlot};
 use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 
 use super::axis::Axis;
+use super::drawing::Drawing;
+use super::series::{Point, Series};
+use super::style::Look;
 use super::{PlotError, save, style};
 
 /// With as many points or fewer, a curve shows each of them.
 const MARKED_POINTS: usize = 30;
-
-/// A point of a curve, perhaps with the lower and upper end of its interval.
-#[derive(Clone, Copy, Debug)]
-struct Point {
-    x: f64,
-    y: f64,
-    band: Option<[f64; 2]>,
-}
-
-/// A named curve.
-#[derive(Clone, Debug)]
-pub struct Series {
-    name: String,
-    points: Vec<Point>,
-}
-
-impl Series {
-    /// A curve through (x, y) points.
-    pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().map(|(x, y)| Point { x, y, band: None }).collect();
-        Self { name: name.into(), points }
-    }
-
-    /// A curve through (x, y) with a band between lower and upper around it: (x, y, [lower, upper]).
-    pub fn with_band(
-        name: impl Into<String>,
-        points: impl IntoIterator<Item = (f64, f64, [f64; 2])>,
-    ) -> Self {
-        let points = points.into_iter().map(|(x, y, band)| Point { x, y, band: Some(band) });
-        Self { name: name.into(), points: points.collect() }
-    }
-}
 
 /// A plot of curves.
 #[derive(Clone, Debug)]
@@ -55,6 +27,7 @@ pub struct Figure {
     y_label: String,
     series: Vec<Series>,
     levels: Vec<(String, f64)>,
+    marks: Vec<(String, f64)>,
     log_x: bool,
     log_y: bool,
     percent: bool,
@@ -73,13 +46,14 @@ impl Figure {
             y_label: y_label.into(),
             series: Vec::new(),
             levels: Vec::new(),
+            marks: Vec::new(),
             log_x: false,
             log_y: false,
             percent: false,
         }
     }
 
-    /// Adds a curve. Two or more curves have a legend.
+    /// Adds a curve. Two or more curves have a legend; curves of one name have one colour.
     pub fn line(mut self, series: Series) -> Self {
         self.series.push(series);
         self
@@ -88,6 +62,12 @@ impl Figure {
     /// Adds a dashed line across the plot at the height `y`, with a label at its end.
     pub fn level(mut self, label: impl Into<String>, y: f64) -> Self {
         self.levels.push((label.into(), y));
+        self
+    }
+
+    /// Adds a dashed line up the plot at `x`, with a label above it.
+    pub fn mark(mut self, label: impl Into<String>, x: f64) -> Self {
+        self.marks.push((label.into(), x));
         self
     }
 
@@ -111,32 +91,70 @@ impl Figure {
 
     /// Writes `stem.svg` and `stem.png`. Points that are not finite are left out.
     pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
-        let curves: Vec<Vec<Point>> = self.series.iter().map(|s| self.drawable(s)).collect();
-        let points = curves.iter().flatten();
-        if points.clone().next().is_none() {
-            return Err(PlotError::NoPoints { stem: stem.into() });
-        }
-        let values = points.clone().flat_map(|p| p.band.into_iter().flatten().chain([p.y]));
-        let levels = self.levels.iter().filter(|(_, y)| on(self.log_y, *y));
-        let values = values.chain(levels.clone().map(|(_, y)| *y));
-        let plots = self.plots(&curves);
-        let layout = Layout::auto_from_plots(&plots);
-        let layout = style::apply(layout, &self.title, &self.x_label, &self.y_label);
-        let layout = self.with_x_axis(layout, points.map(|p| p.x));
-        let mut layout = self.with_y_axis(layout, values);
-        for (label, y) in levels {
-            let line = ReferenceLine::horizontal(*y).with_label(style::plain(label));
-            layout = layout.with_reference_line(line.with_color("#555555"));
-        }
-        save(plots, layout.with_legend_position(self.legend_position(&curves)), stem)
+        let names: Vec<&str> = self.series().map(|series| series.name.as_str()).collect();
+        let drawing = self
+            .drawing(&style::SINGLE, &names, &[])
+            .ok_or_else(|| PlotError::NoPoints { stem: stem.into() })?;
+        save(drawing.scene(), stem)
     }
 
-    /// The points that can be drawn on these axes, their bands cut to what an axis can show.
+    /// The curves in their order.
+    pub(super) fn series(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter()
+    }
+
+    pub(super) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(super) fn same_x_label(&self, other: &Self) -> bool {
+        self.x_label == other.x_label
+    }
+
+    /// The heights that the vertical axis must show.
+    pub(super) fn heights(&self) -> Vec<f64> {
+        let points = self.series.iter().flat_map(|series| self.drawable(series));
+        let values = points.flat_map(|p| p.interval.into_iter().flatten().chain([p.y]));
+        let levels = self.levels.iter().map(|(_, y)| *y).filter(|y| on(self.log_y, *y));
+        values.chain(levels).collect()
+    }
+
+    /// Whether the vertical axes of both say the same of the same heights.
+    pub(super) fn same_y(&self, other: &Self) -> bool {
+        let key = |figure: &Self| (figure.y_label.clone(), figure.log_y, figure.percent);
+        key(self) == key(other)
+    }
+
+    /// What to draw, and where. A curve has the colour of its place among `names`; the vertical
+    /// axis shows the heights of `others` too. Nothing if there is no point.
+    pub(super) fn drawing(&self, look: &Look, names: &[&str], others: &[f64]) -> Option<Drawing> {
+        let curves: Vec<Vec<Point>> = self.series.iter().map(|s| self.drawable(s)).collect();
+        let points = curves.iter().flatten();
+        points.clone().next()?;
+        let mut marks = self.marks.clone();
+        marks.retain(|(_, x)| on(self.log_x, *x));
+        let plots = self.plots(&curves, look, names);
+        let layout = Layout::auto_from_plots(&plots);
+        let layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label);
+        let across = points.map(|p| p.x).chain(marks.iter().map(|(_, x)| *x));
+        let layout = self.with_x_axis(layout, across, look.steps[0]);
+        let others = others.iter().copied().filter(|y| on(self.log_y, *y));
+        let mut layout =
+            self.with_y_axis(layout, self.heights().into_iter().chain(others), look.steps[1]);
+        for (label, y) in self.levels.iter().filter(|(_, y)| on(self.log_y, *y)) {
+            let line = ReferenceLine::horizontal(*y).with_label(style::plain(label));
+            layout = layout.with_reference_line(line.with_color(style::GREY));
+        }
+        let layout = layout.with_legend_position(self.legend_position(&curves));
+        Some(Drawing::new(plots, layout, marks))
+    }
+
+    /// The points that can be drawn on these axes, their intervals cut to what an axis can show.
     fn drawable(&self, series: &Series) -> Vec<Point> {
         let mut points = series.points.clone();
         points.retain(|p| on(self.log_x, p.x) && on(self.log_y, p.y));
-        for Point { y, band, .. } in &mut points {
-            for end in band.iter_mut().flatten() {
+        for Point { y, interval, .. } in &mut points {
+            for end in interval.iter_mut().flatten() {
                 if self.percent {
                     *end = end.clamp(0.0, 1.0);
                 }
@@ -149,29 +167,36 @@ impl Figure {
         points
     }
 
-    fn plots(&self, curves: &[Vec<Point>]) -> Vec<Plot> {
+    fn plots(&self, curves: &[Vec<Point>], look: &Look, names: &[&str]) -> Vec<Plot> {
         let (mut bands, mut lines) = (Vec::<Plot>::new(), Vec::<Plot>::new());
-        for ((series, points), color) in
-            self.series.iter().zip(curves).zip(style::LINES.into_iter().cycle())
-        {
-            let banded = || points.iter().filter_map(|p| Some((p.x, p.band?)));
-            if banded().count() > 1 {
+        for (series, points) in self.series.iter().zip(curves) {
+            let color = style::line_color(names, &series.name);
+            let intervals = || points.iter().filter_map(|p| Some((p, p.interval?)));
+            if !series.bars && intervals().count() > 1 {
                 let band = BandPlot::new(
-                    banded().map(|(x, _)| x),
-                    banded().map(|(_, [lower, _])| lower),
-                    banded().map(|(_, [_, upper])| upper),
+                    intervals().map(|(p, _)| p.x),
+                    intervals().map(|(_, [lower, _])| lower),
+                    intervals().map(|(_, [_, upper])| upper),
                 );
                 bands.push(band.with_color(color).with_opacity(0.18).into());
             }
             let data = || points.iter().map(|p| (p.x, p.y));
             let mut line =
-                LinePlot::new().with_data(data()).with_color(color).with_stroke_width(2.2);
-            if self.series.len() > 1 {
+                LinePlot::new().with_data(data()).with_color(color).with_stroke_width(look.line);
+            if series.dashed {
+                line = line.with_line_style(LineStyle::Custom(style::DASHES.into()));
+            }
+            if look.legend && self.series.len() > 1 {
                 line = line.with_legend(style::plain(&series.name));
             }
             lines.push(line.into());
-            if points.len() <= MARKED_POINTS {
-                let marks = ScatterPlot::new().with_data(data()).with_color(color).with_size(3.2);
+            if series.bars || points.len() <= MARKED_POINTS {
+                let mut marks =
+                    ScatterPlot::new().with_data(data()).with_color(color).with_size(look.marker);
+                if series.bars {
+                    let arms = intervals().map(|(p, [lower, upper])| (p.y - lower, upper - p.y));
+                    marks = marks.with_y_err_asymmetric(arms);
+                }
                 lines.push(marks.into());
             }
         }
@@ -180,12 +205,18 @@ impl Figure {
         bands
     }
 
-    fn with_x_axis(&self, layout: Layout, values: impl Iterator<Item = f64> + Clone) -> Layout {
+    fn with_x_axis(
+        &self,
+        layout: Layout,
+        values: impl Iterator<Item = f64> + Clone,
+        steps: f64,
+    ) -> Layout {
         if self.log_x {
             let (low, high) = Axis::logarithmic(values);
-            return layout.with_log_x().with_x_axis_min(low).with_x_axis_max(high);
+            let layout = layout.with_log_x().with_x_tick_format(log_ticks());
+            return layout.with_x_axis_min(low).with_x_axis_max(high);
         }
-        let axis = Axis::horizontal(values);
+        let axis = Axis::horizontal(values, steps);
         layout
             .with_x_axis_min(axis.low)
             .with_x_axis_max(axis.high)
@@ -193,13 +224,14 @@ impl Figure {
             .with_x_tick_format(tick_format(&axis))
     }
 
-    fn with_y_axis(&self, layout: Layout, values: impl Iterator<Item = f64>) -> Layout {
+    fn with_y_axis(&self, layout: Layout, values: impl Iterator<Item = f64>, steps: f64) -> Layout {
         if self.log_y {
             let (low, high) = Axis::logarithmic(values);
-            return layout.with_log_y().with_y_axis_min(low).with_y_axis_max(high);
+            let layout = layout.with_log_y().with_y_tick_format(log_ticks());
+            return layout.with_y_axis_min(low).with_y_axis_max(high);
         }
         let limits = if self.percent { (0.0, 1.0) } else { (f64::NEG_INFINITY, f64::INFINITY) };
-        let axis = Axis::vertical(values, limits);
+        let axis = Axis::vertical(values, limits, steps);
         let format = if self.percent {
             let decimals = Axis { step: 100.0 * axis.step, ..axis }.decimals();
             TickFormat::Custom(Arc::new(move |v| format!("{:.decimals$}%", 100.0 * v)))
@@ -236,4 +268,16 @@ pub(super) fn tick_format(axis: &Axis) -> TickFormat {
     } else {
         TickFormat::Fixed(axis.decimals())
     }
+}
+
+/// One significant digit, as a decimal number unless that would be long.
+fn log_ticks() -> TickFormat {
+    TickFormat::Custom(Arc::new(|v| {
+        // The small shift is for powers of ten whose logarithm is just below a whole number.
+        let power = (v.log10() + 1e-9).floor();
+        match power {
+            -3.0..=4.0 => format!("{v:.0$}", (-power).max(0.0) as usize),
+            _ => format!("{v:.0e}"),
+        }
+    }))
 }

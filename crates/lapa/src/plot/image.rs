@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use kuva::backend::raster::RasterBackend;
-use kuva::render::render::Scene;
+use kuva::render::render::{Primitive, Scene};
 
 /// Pixels of the PNG per SVG unit.
 const SCALE: usize = 2;
@@ -11,11 +11,75 @@ const SCALE: usize = 2;
 const FINER: usize = 2;
 
 /// Draws a PNG with [`SCALE`] pixels per unit; fonts are built in.
-pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
-    let fine = RasterBackend::new().with_scale((SCALE * FINER) as f32).render_scene(scene)?;
+pub(super) fn png(mut scene: Scene) -> Result<Vec<u8>, String> {
+    scene.elements = scene.elements.into_iter().flat_map(dashes).collect();
+    let fine = RasterBackend::new().with_scale((SCALE * FINER) as f32).render_scene(&scene)?;
     let (width, pixels) = decode(&fine).map_err(|e| e.to_string())?;
     let (width, pixels) = average(width, &pixels);
     encode(width, &pixels).map_err(|e| e.to_string())
+}
+
+/// Dashes as lines of their own: the drawing library does not scale them, and begins anew at every
+/// point of a curve.
+fn dashes(element: Primitive) -> Vec<Primitive> {
+    let (points, stroke, stroke_width, pattern) = match element {
+        Primitive::Line {
+            x1,
+            y1,
+            x2,
+            y2,
+            stroke,
+            stroke_width,
+            stroke_dasharray: Some(dashes),
+        } => (vec![(x1, y1), (x2, y2)], stroke, stroke_width, dashes),
+        Primitive::PolyLine { points, stroke, stroke_width, stroke_dasharray: Some(dashes) } => {
+            (points, stroke, stroke_width, dashes)
+        }
+        other => return vec![other],
+    };
+    let lengths = pattern.split([' ', ',']).filter_map(|length| length.parse::<f64>().ok());
+    // Lines have round ends here, which reach into the gaps by half a width each.
+    let lengths: Vec<f64> = lengths
+        .enumerate()
+        .map(|(i, length)| if i % 2 == 0 { length - stroke_width } else { length + stroke_width })
+        .map(|length| length.max(0.1))
+        .collect();
+    let line = |points: Vec<(f64, f64)>| Primitive::PolyLine {
+        points,
+        stroke: stroke.clone(),
+        stroke_width,
+        stroke_dasharray: None,
+    };
+    cut(&points, &lengths).into_iter().map(line).collect()
+}
+
+/// Cuts a curve into dashes: the first, third, … of `lengths` are drawn, over and over. They must
+/// be positive; a curve without gaps stays whole.
+fn cut(points: &[(f64, f64)], lengths: &[f64]) -> Vec<Vec<(f64, f64)>> {
+    let (Some(first), &[mut left, _, ..]) = (points.first(), lengths) else {
+        return vec![points.to_vec()];
+    };
+    let mut pieces = vec![vec![*first]];
+    for ends in points.windows(2) {
+        let ((mut x, mut y), (to_x, to_y)) = (ends[0], ends[1]);
+        let mut length = (to_x - x).hypot(to_y - y);
+        while length > left {
+            let share = left / length;
+            (x, y) = (x + share * (to_x - x), y + share * (to_y - y));
+            length -= left;
+            if let Some(piece) = pieces.last_mut() {
+                piece.push((x, y));
+            }
+            left = lengths[pieces.len() % lengths.len()];
+            pieces.push(vec![(x, y)]);
+        }
+        left -= length;
+        if let Some(piece) = pieces.last_mut() {
+            piece.push((to_x, to_y));
+        }
+    }
+    // Every second piece is a gap.
+    pieces.into_iter().step_by(2).collect()
 }
 
 /// Width and pixels, red, green, blue and opacity each.
@@ -52,6 +116,18 @@ fn encode(width: usize, pixels: &[[u8; 3]]) -> Result<Vec<u8>, png::EncodingErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dashes_run_on_around_corners() {
+        let corner = [(0.0, 0.0), (3.0, 0.0), (3.0, 4.0)];
+        let dashes = vec![
+            vec![(0.0, 0.0), (2.0, 0.0)],
+            vec![(3.0, 0.0), (3.0, 2.0)],
+            vec![(3.0, 3.0), (3.0, 4.0)],
+        ];
+        assert_eq!(cut(&corner, &[2.0, 1.0]), dashes);
+        assert_eq!(cut(&corner, &[]), [corner.to_vec()]);
+    }
 
     #[test]
     fn squares_are_averaged() {

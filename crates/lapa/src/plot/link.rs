@@ -49,7 +49,7 @@ pub fn plot_links(
     let base = places.base_station();
     let mut plot = Scatter::new(title, "x (m)", "y (m)", "Symbol error rate");
     for region in regions {
-        plot = plot.outline(region.x, region.y);
+        plot = plot.rectangle("", region.x, region.y);
     }
     for ((_, name, color), points) in CLASSES.into_iter().zip(groups) {
         plot = plot.group(name, color, Marker::Dot, points);

@@ -4,11 +4,17 @@
 
 mod axis;
 mod bars;
+mod canvas;
+mod diagram;
+mod drawing;
 mod figure;
+mod forest;
 mod image;
 mod link;
+mod panels;
 mod run;
 mod scatter;
+mod series;
 mod style;
 mod svg;
 #[cfg(test)]
@@ -18,17 +24,19 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use kuva::render::layout::Layout;
-use kuva::render::plots::Plot;
-use kuva::render::render::render_multiple;
+use kuva::render::render::Scene;
 
 use crate::atomic::write_atomically;
 
 pub use bars::StackedBars;
-pub use figure::{Figure, Series};
+pub use diagram::Diagram;
+pub use figure::Figure;
+pub use forest::Forest;
 pub use link::{plot_links, plot_sweep};
+pub use panels::Panels;
 pub use run::{plot_partition, plot_run};
 pub use scatter::{Marker, Scatter};
+pub use series::Series;
 
 /// A plot that cannot be drawn or written.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +46,16 @@ pub enum PlotError {
     NoPoints {
         /// Path of the plot without its ending.
         stem: PathBuf,
+    },
+    /// An arrow starts or ends where there is no box.
+    #[error("{}: no box in lane {lane}, column {column} for an arrow", stem.display())]
+    NoBox {
+        /// Path of the plot without its ending.
+        stem: PathBuf,
+        /// The lane, counted from 0.
+        lane: usize,
+        /// The column, counted from 0.
+        column: usize,
     },
     /// The PNG could not be encoded.
     #[error("{}: cannot draw the image: {message}", path.display())]
@@ -58,17 +76,16 @@ pub enum PlotError {
 }
 
 /// Draws and writes `stem.svg` and `stem.png`.
-fn save(plots: Vec<Plot>, layout: Layout, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+fn save(scene: Scene, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
     // Appended rather than set, because a stem such as `eps0.5` has no ending to replace.
     let paths = [".svg", ".png"].map(|ending| {
         let mut name = OsString::from(stem);
         name.push(ending);
         PathBuf::from(name)
     });
-    let scene = render_multiple(plots, layout);
     let svg = svg::svg(&scene, stem).into_bytes();
     let png =
-        image::png(&scene).map_err(|message| PlotError::Png { path: paths[1].clone(), message })?;
+        image::png(scene).map_err(|message| PlotError::Png { path: paths[1].clone(), message })?;
     for (path, bytes) in paths.iter().zip([svg, png]) {
         write_atomically(path, |file| file.write_all(&bytes))
             .map_err(|source| PlotError::Io { path: path.clone(), source })?;

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use kuva::plot::annotations::TextAnnotation;
 use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{LinePlot, ScatterPlot};
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
+use kuva::render::render::render_multiple;
 
 use super::axis::Axis;
 use super::figure::tick_format;
@@ -14,6 +16,9 @@ use super::{PlotError, save, style};
 
 /// With more points than this in a plot, they are small.
 const LARGE_POINTS: usize = 200;
+
+/// Share of the height kept free for labels above rectangles.
+const LABEL_ROOM: f64 = 0.05;
 
 /// Points that share a name and a look.
 #[derive(Clone, Debug)]
@@ -41,7 +46,7 @@ pub struct Scatter {
     y_label: String,
     legend: String,
     groups: Vec<Group>,
-    outlines: Vec<[[f64; 2]; 2]>,
+    rectangles: Vec<(String, [[f64; 2]; 2])>,
 }
 
 impl Scatter {
@@ -58,7 +63,7 @@ impl Scatter {
             y_label: y_label.into(),
             legend: legend.into(),
             groups: Vec::new(),
-            outlines: Vec::new(),
+            rectangles: Vec::new(),
         }
     }
 
@@ -76,9 +81,10 @@ impl Scatter {
         self
     }
 
-    /// Adds the outline of a rectangle: smallest and largest x, smallest and largest y.
-    pub fn outline(mut self, x: [f64; 2], y: [f64; 2]) -> Self {
-        self.outlines.push([x, y]);
+    /// Adds the outline of a rectangle: smallest and largest x, smallest and largest y. Its label
+    /// is above it, if it has one.
+    pub fn rectangle(mut self, label: impl Into<String>, x: [f64; 2], y: [f64; 2]) -> Self {
+        self.rectangles.push((label.into(), [x, y]));
         self
     }
 
@@ -90,15 +96,21 @@ impl Scatter {
             return Err(PlotError::NoPoints { stem: stem.into() });
         }
         let ends = |axis: usize| {
-            let outlines = self.outlines.iter().flat_map(move |outline| outline[axis]);
-            points.clone().map(move |point| point[axis]).chain(outlines)
+            let rectangles = self.rectangles.iter().flat_map(move |(_, sides)| sides[axis]);
+            points.clone().map(move |point| point[axis]).chain(rectangles)
         };
-        let (x, y) = (padded(ends(0)), padded(ends(1)));
+        let steps = style::SINGLE.steps[0];
+        let (x, mut y) = (Axis::padded(ends(0), steps), Axis::padded(ends(1), steps));
+        let labelled = || self.rectangles.iter().filter(|(label, _)| !label.is_empty());
+        if labelled().next().is_some() {
+            y.high += LABEL_ROOM * (y.high - y.low);
+        }
         // Both axes have one scale, so one distance of ticks fits both.
         let ticks = if x.step > y.step { x } else { y };
         let plots = self.plots(if count > LARGE_POINTS { 2.2 } else { 5.0 });
+        let look = &style::SINGLE;
         let layout = Layout::auto_from_plots(&plots);
-        let mut layout = style::apply(layout, &self.title, &self.x_label, &self.y_label)
+        let mut layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label)
             .with_x_axis_min(x.low)
             .with_x_axis_max(x.high)
             .with_x_tick_step(ticks.step)
@@ -110,11 +122,15 @@ impl Scatter {
             .with_equal_aspect();
         layout = style::legend(layout, self.legend_entries(), &self.legend);
         layout.y_range = (y.low, y.high);
-        save(plots, layout, stem)
+        for (label, [[left, right], [_, top]]) in labelled() {
+            let text = TextAnnotation::new(style::plain(label), 0.5 * (left + right), *top);
+            layout = layout.with_annotation(text.with_font_size(look.tick));
+        }
+        save(render_multiple(plots, layout), stem)
     }
 
     fn plots(&self, size: f64) -> Vec<Plot> {
-        let outlines = self.outlines.iter().map(|&[[left, right], [low, high]]| {
+        let outlines = self.rectangles.iter().map(|&(_, [[left, right], [low, high]])| {
             let corners = [(left, low), (right, low), (right, high), (left, high), (left, low)];
             let line = LinePlot::new().with_data(corners).with_color("#999999");
             Plot::from(line.with_stroke_width(1.2))
@@ -145,12 +161,4 @@ impl Marker {
             Self::Triangle => MarkerShape::Triangle,
         }
     }
-}
-
-/// An axis with room for markers at its ends.
-fn padded(values: impl Iterator<Item = f64> + Clone) -> Axis {
-    let axis = Axis::horizontal(values.clone());
-    let low = values.fold(f64::INFINITY, f64::min);
-    let margin = 0.05 * (axis.high - axis.low);
-    Axis { low: axis.low.min(low) - margin, high: axis.high + margin, ..axis }
 }

@@ -4,19 +4,77 @@ use kuva::plot::legend::{LegendEntry, LegendPosition};
 use kuva::render::layout::Layout;
 use kuva::render::theme::Theme;
 
-/// Width of a plot in SVG units.
-const WIDTH: f64 = 720.0;
-/// Height of a plot in SVG units.
-const HEIGHT: f64 = 450.0;
+/// Sizes of a plot and of what is in it, in SVG units.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub width: f64,
+    pub height: f64,
+    pub title: u32,
+    pub label: u32,
+    pub tick: u32,
+    pub line: f64,
+    pub marker: f64,
+    /// About how many steps between ticks the axes have: horizontal, vertical.
+    pub steps: [f64; 2],
+    /// Whether two or more curves have a legend.
+    pub legend: bool,
+}
+
+/// A plot alone.
+pub(super) const SINGLE: Look = Look {
+    width: 720.0,
+    height: 450.0,
+    title: 18,
+    label: 15,
+    tick: 13,
+    line: 2.2,
+    marker: 3.2,
+    steps: [8.0, 6.0],
+    legend: true,
+};
+
+/// A plot among others in as many columns; width and height are those inside its axes.
+pub(super) fn panel(columns: usize) -> Look {
+    let look = Look { legend: false, ..SINGLE };
+    match columns {
+        0..=2 => Look { width: 360.0, height: 240.0, title: 16, steps: [6.0, 6.0], ..look },
+        3..=4 => Look {
+            width: 230.0,
+            height: 170.0,
+            title: 15,
+            label: 14,
+            line: 1.9,
+            marker: 2.7,
+            steps: [4.0, 5.0],
+            ..look
+        },
+        _ => Look {
+            width: 150.0,
+            height: 125.0,
+            title: 14,
+            label: 13,
+            tick: 12,
+            line: 1.7,
+            marker: 2.2,
+            steps: [3.0, 5.0],
+            ..look
+        },
+    }
+}
 
 /// Any viewer has the last one. The sizes are measured with the first, which is the widest, so
 /// that another font leaves room rather than lacking it. PNGs have the first one built in.
-const FONTS: &str = "DejaVu Sans, Verdana, Arial, Helvetica, sans-serif";
+pub(super) const FONTS: &str = "DejaVu Sans, Verdana, Arial, Helvetica, sans-serif";
 
 /// Colours of lines, told apart by colour-blind readers too: M. Okabe and K. Ito, "Color Universal
 /// Design", 2008, without the yellow that is too faint for a line.
 pub(super) const LINES: [&str; 7] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+
+/// The colour of the curve called `name`, by its place among all `names`.
+pub(super) fn line_color(names: &[&str], name: &str) -> &'static str {
+    LINES[names.iter().position(|&n| n == name).unwrap_or(0) % LINES.len()]
+}
 
 /// Colours of areas, for as many as ten classes: the "muted" scheme of P. Tol, "Colour Schemes",
 /// SRON technical note, 2021, in an order that sets light against dark.
@@ -25,28 +83,42 @@ pub(super) const AREAS: [&str; 10] = [
     "#AA4499", "#DDDDDD",
 ];
 
+/// Lengths of dashes and of the gaps between them.
+pub(super) const DASHES: &str = "5 3.5";
+
+/// Colour of text.
+pub(super) const TEXT: &str = "#222222";
+/// Colour of axes and of lines that mark a value.
+pub(super) const GREY: &str = "#555555";
+
 /// The common part of every layout.
-pub(super) fn apply(layout: Layout, title: &str, x_label: &str, y_label: &str) -> Layout {
+pub(super) fn apply(
+    layout: Layout,
+    look: &Look,
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+) -> Layout {
     let theme = Theme {
-        axis_color: "#555555".into(),
+        axis_color: GREY.into(),
         grid_color: "#E6E6E6".into(),
-        tick_color: "#555555".into(),
-        text_color: "#222222".into(),
+        tick_color: GREY.into(),
+        text_color: TEXT.into(),
         legend_border: "#CCCCCC".into(),
         ..Theme::light()
     };
     layout
-        .with_width(WIDTH)
-        .with_height(HEIGHT)
+        .with_width(look.width)
+        .with_height(look.height)
         .with_theme(theme)
         .with_font_family(FONTS)
         .with_title(plain(title))
         .with_x_label(plain(x_label))
         .with_y_label(plain(y_label))
-        .with_title_size(18)
-        .with_label_size(15)
-        .with_tick_size(13)
-        .with_body_size(13)
+        .with_title_size(look.title)
+        .with_label_size(look.label)
+        .with_tick_size(look.tick)
+        .with_body_size(look.tick)
         .with_legend_box(false)
 }
 

@@ -1,5 +1,7 @@
 //! Plots as files: what must be in them, and what must not go wrong.
 
+mod sheets;
+
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;

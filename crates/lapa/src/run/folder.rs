@@ -126,7 +126,7 @@ impl Manifest {
 }
 
 /// Hash of all that decides a release: the experiment (threads apart), version and kernels.
-pub(super) fn fingerprint(experiment: &Experiment) -> String {
+pub fn fingerprint(experiment: &Experiment) -> String {
     let mut experiment = experiment.clone();
     experiment.run.threads = 0;
     let (version, kernels) = (env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());

@@ -23,12 +23,12 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 pub use error::RunError;
-pub use folder::{Machine, Manifest, ManifestData, RunFolder, is_free};
+pub use folder::{Machine, Manifest, ManifestData, RunFolder, fingerprint, is_free};
 
 use crate::atomic::write_atomically;
 use crate::config::{Experiment, NoiseControl, SwitchRule};
 use crate::data::Dataset;
-use crate::federation::Federation;
+use crate::federation::{Federation, FederationError};
 use crate::observe::{self, MetricsWriter, RoundRecord, number};
 use crate::privatize::{PrivacySummary, PrivatizeError};
 use checkpoint::State;
@@ -93,6 +93,38 @@ pub struct Summary {
     /// What was claimed, proved and spent.
     #[serde(flatten)]
     pub privacy: PrivacySummary,
+}
+
+impl Summary {
+    /// What the rounds of a federation come to: `records` are all of them.
+    pub fn new(
+        records: &[RoundRecord],
+        federation: &mut Federation,
+        seconds: f64,
+    ) -> Result<Self, FederationError> {
+        let last = records.last();
+        Ok(Self {
+            accuracy: last.and_then(|record| record.accuracy),
+            loss: last.and_then(|record| record.loss),
+            rounds: federation.round(),
+            seconds,
+            devices: federation.partition().devices.len() as u32,
+            outages: records.iter().map(|record| u64::from(record.outages)).sum(),
+            airtime_s: records.iter().map(|record| record.airtime_s).sum(),
+            energy_j: records.iter().map(|record| record.energy_j).sum(),
+            uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
+            downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
+            switching_round: switching_round(federation),
+            under_noised: UnderNoised {
+                device_rounds: records.iter().map(|record| u64::from(record.under_noised)).sum(),
+                worst_factor: records
+                    .iter()
+                    .filter_map(|record| record.under_noising)
+                    .reduce(f64::max),
+            },
+            privacy: federation.privacy()?,
+        })
+    }
 }
 
 /// T_th: the last round with artificial noise; 0 if there was none, the last of all if it never
@@ -320,28 +352,7 @@ impl Run {
         fs::create_dir_all(&plots).map_err(RunError::io("create", &plots))?;
         let sigma = self.federation.experiment().privacy.initial_sigma;
         crate::plot::plot_run(&records, sigma, &plots)?;
-        let last = records.last();
-        let summary = Summary {
-            accuracy: last.and_then(|record| record.accuracy),
-            loss: last.and_then(|record| record.loss),
-            rounds: self.federation.round(),
-            seconds: self.seconds,
-            devices: self.federation.partition().devices.len() as u32,
-            outages: records.iter().map(|record| u64::from(record.outages)).sum(),
-            airtime_s: records.iter().map(|record| record.airtime_s).sum(),
-            energy_j: records.iter().map(|record| record.energy_j).sum(),
-            uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
-            downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
-            switching_round: switching_round(&self.federation),
-            under_noised: UnderNoised {
-                device_rounds: records.iter().map(|record| u64::from(record.under_noised)).sum(),
-                worst_factor: records
-                    .iter()
-                    .filter_map(|record| record.under_noising)
-                    .reduce(f64::max),
-            },
-            privacy: self.federation.privacy()?,
-        };
+        let summary = Summary::new(&records, &mut self.federation, self.seconds)?;
         write_json(&folder.join(SUMMARY), &summary)?;
         Ok(summary)
     }

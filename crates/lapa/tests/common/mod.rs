@@ -1,6 +1,6 @@
 //! A small federation to test with.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{DataName, Dataset, Split};
@@ -13,7 +13,7 @@ pub fn data() -> Dataset {
     let data = DATA.get_or_init(|| {
         let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
         let shorten = |split: &mut Split, len: usize| {
-            split.images.truncate(len * split.rows * split.cols);
+            Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
             split.labels.truncate(len);
         };
         shorten(&mut data.train, 600);

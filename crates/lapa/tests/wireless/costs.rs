@@ -44,11 +44,13 @@ fn label_histograms_are_counted_with_the_first_round() {
         (&["profile=paper", "privacy.epsilon=8"], 4),
         (&["run.participation=0.5"], 2),
     ] {
-        let mut federation = federation(&[changes, &["aggregate.rule=wasserstein"]].concat());
-        let bytes: Vec<u64> =
-            (0..3).map(|_| federation.next_round().unwrap().uplink_bytes).collect();
-        let updates = sending * 31_400;
-        assert_eq!(bytes, [updates + 160, updates, updates], "{changes:?}");
+        for rule in ["aggregate.rule=wasserstein", "aggregate.rule=noise-aware"] {
+            let mut federation = federation(&[changes, &[rule]].concat());
+            let bytes: Vec<u64> =
+                (0..3).map(|_| federation.next_round().unwrap().uplink_bytes).collect();
+            let updates = sending * 31_400;
+            assert_eq!(bytes, [updates + 160, updates, updates], "{changes:?}, {rule}");
+        }
     }
 }
 

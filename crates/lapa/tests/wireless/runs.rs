@@ -12,7 +12,7 @@ use super::*;
 
 /// Every uplink, receiver, access and rule of weights, with and without noise; links that change
 /// every other round, and devices that are told not to send.
-const KINDS: [&[&str]; 8] = [
+const KINDS: [&[&str]; 9] = [
     &["transmit.uplink=analog", "radio.redraw_every=2"],
     &[
         "transmit.uplink=analog",
@@ -52,6 +52,14 @@ const KINDS: [&[&str]; 8] = [
         "privacy.epsilon=8",
         "aggregate.rule=wasserstein",
         "aggregate.sinr_threshold_db=8",
+        "radio.redraw_every=2",
+    ],
+    &[
+        "transmit.uplink=analog",
+        "transmit.access=orthogonal",
+        "aggregate.rule=noise-aware",
+        "aggregate.sinr_threshold_db=0",
+        "privacy.epsilon=4",
         "radio.redraw_every=2",
     ],
     // Nobody is ever heard.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapa::aggregate::{FedAdp, GroundMetric, wasserstein};
+use lapa::aggregate::{FedAdp, GroundMetric, histogram, noise_aware, wasserstein};
 use lapa::learn::{Batches, Holding, Learner, LocalUpdate};
 use lapa::model::Worker;
 use lapa::seed::{Purpose, stream};
@@ -60,6 +60,36 @@ fn wasserstein_weights_follow_from_the_label_counts() {
             assert_eq!(weights_of(&record), rule, "{changes:?}");
             for (weight, term) in weights_of(&record).into_iter().zip(&terms) {
                 assert_close(weight, term / sum, 1e-9);
+            }
+        }
+    }
+}
+
+/// Labels as they were sent and the noise that is in the records, through the rule.
+#[test]
+fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
+    for changes in [
+        &["aggregate.noise_weight=2"][..],
+        &["privacy.epsilon=4"],
+        &["privacy.epsilon=4", "transmit.uplink=analog", "radio.noise_power_w=1e-12"],
+        &["privacy.epsilon=4", "transmit.uplink=analog", "aggregate.sinr_threshold_db=6"],
+    ] {
+        let mut federation = federation(&[&["aggregate.rule=noise-aware"][..], changes].concat());
+        for _ in 0..2 {
+            let record = federation.next_round().unwrap();
+            let labels = federation.weighting().state().labels.as_ref().unwrap();
+            let shares: Vec<Vec<f64>> = labels.iter().map(|l| histogram::shares(l)).collect();
+            let sent: Vec<_> = devices(&record).iter().filter(|d| d.selected).collect();
+            let distributions: Vec<&[f64]> =
+                sent.iter().map(|d| &*shares[d.device as usize]).collect();
+            let samples: Vec<u32> = sent.iter().map(|d| d.samples).collect();
+            let variances: Vec<f64> =
+                sent.iter().map(|d| d.sigma_artificial.powi(2) + d.sigma_channel.powi(2)).collect();
+            let eta = federation.experiment().aggregate.noise_weight.unwrap();
+            let global = histogram::global(labels);
+            let rule = noise_aware::weights(&distributions, &global, &samples, &variances, eta);
+            for (device, weight) in sent.iter().zip(rule) {
+                assert!((device.weight - weight).abs() < 1e-9, "{changes:?}");
             }
         }
     }
