@@ -7,8 +7,15 @@ use serde_json::Value;
 
 use crate::process;
 
-const ALL: &[&str] =
-    &["lapa", "lapa-privacy", "lapa-wireless", "lapa-control", "lapa-audit", "lapa-dashboard"];
+const ALL: &[&str] = &[
+    "lapa",
+    "lapa-privacy",
+    "lapa-wireless",
+    "lapa-control",
+    "lapa-study",
+    "lapa-audit",
+    "lapa-dashboard",
+];
 
 /// Each crate with the crates it may use, in whatever kind of dependency.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -16,6 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lapa-wireless", &[]),
     ("lapa", &["lapa-privacy", "lapa-wireless"]),
     ("lapa-control", &["lapa", "lapa-privacy", "lapa-wireless"]),
+    ("lapa-study", &["lapa", "lapa-control", "lapa-privacy", "lapa-wireless"]),
     ("lapa-audit", &["lapa", "lapa-privacy"]),
     ("lapa-dashboard", &["lapa"]),
     ("lapa-cli", ALL),

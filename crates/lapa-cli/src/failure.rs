@@ -12,6 +12,8 @@ use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
 use lapa::transmit::LinkError;
 use lapa_control::staged::StagedError;
+use lapa_study::report::ReportError;
+use lapa_study::sweep::SweepError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
 /// What a command returns: an exit code, or an error.
@@ -108,6 +110,25 @@ impl From<StagedError> for Failure {
             | StagedError::Agent(_)
             | StagedError::Io { .. } => Self::failed(error),
             _ => Self::usage(chain(&error)),
+        }
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Run(error) => error.into(),
+            ReportError::Unfinished(_) => Self::usage(error.to_string()),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::Config(error) => error.into(),
+            error => Self::usage(error.to_string()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar on a terminal, plain lines otherwise, nothing if quiet.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -202,5 +203,96 @@ impl ChoiceProgress {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Shows how the cells of a study go. Their work is in samples.
+pub struct StudyProgress {
+    mode: Mode,
+    bar: Option<ProgressBar>,
+    cells: usize,
+    done: usize,
+    work: f64,
+    finished: f64,
+    /// Of the cells under way.
+    under_way: BTreeMap<usize, f64>,
+    start: Instant,
+    last: Option<Instant>,
+}
+
+/// Plain lines about a study come no faster than this.
+const STUDY_INTERVAL: Duration = Duration::from_secs(10);
+
+impl StudyProgress {
+    pub fn new(mode: Mode, cells: usize, work: f64) -> Self {
+        let bar = (mode == Mode::Bar && cells > 0).then(|| {
+            // Unwrap safety: the template is a constant and well-formed.
+            let style = "{bar:30.cyan/blue} {msg} {elapsed}";
+            ProgressBar::new(1000).with_style(ProgressStyle::with_template(style).unwrap())
+        });
+        let start = Instant::now();
+        let under_way = BTreeMap::new();
+        Self { mode, bar, cells, done: 0, work, finished: 0.0, under_way, start, last: None }
+    }
+
+    /// A cell has done this much of its work.
+    pub fn moved(&mut self, cell: usize, work: f64) {
+        self.under_way.insert(cell, work);
+        self.show(false);
+    }
+
+    /// A cell is over.
+    pub fn finished(&mut self, cell: usize, work: f64) {
+        self.under_way.remove(&cell);
+        self.finished += work;
+        self.done += 1;
+        self.show(self.done == self.cells);
+    }
+
+    fn show(&mut self, last: bool) {
+        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { STUDY_INTERVAL };
+        let due = self.last.unwrap_or(self.start).elapsed() >= interval;
+        if self.mode == Mode::Quiet || !(due || last) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let done = self.finished + self.under_way.values().sum::<f64>();
+        let seconds = self.start.elapsed().as_secs_f64();
+        let eta = match done > 0.0 {
+            true => duration(seconds * (self.work - done).max(0.0) / done),
+            false => "–".into(),
+        };
+        let text = format!("{}/{} cells  ETA {eta}", self.done, self.cells);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((1000.0 * done / self.work) as u64);
+                bar.set_message(text);
+            }
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// A line that stays.
+    pub fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    pub fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Seconds for people: `42 s`, `7 min`, `1 h 5 min`.
+pub fn duration(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round() as u64;
+    match seconds {
+        ..100.0 => format!("{seconds:.0} s"),
+        ..6000.0 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }

@@ -9,13 +9,18 @@ mod init;
 mod link;
 mod partition;
 mod power;
+mod report;
+mod reproduce;
 mod run;
+mod study;
+mod sweep;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use lapa::config::{Experiment, Override, PartitionSpec};
+use lapa::config::{ConfigError, Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
+use lapa_study::execute::Datasets;
 
 use crate::failure::{Failure, Outcome};
 use crate::progress::{FetchProgress, Mode};
@@ -45,7 +50,10 @@ enum Command {
     Link(link::Arguments),
     Power(power::Arguments),
     Bound(bound::Arguments),
+    Sweep(sweep::Arguments),
+    Reproduce(reproduce::Arguments),
     Account(account::Arguments),
+    Report(report::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -61,7 +69,10 @@ impl Lapa {
             Command::Link(arguments) => link::execute(arguments),
             Command::Power(arguments) => power::execute(arguments),
             Command::Bound(arguments) => bound::execute(arguments),
+            Command::Sweep(arguments) => sweep::execute(arguments),
+            Command::Reproduce(arguments) => reproduce::execute(arguments),
             Command::Account(arguments) => account::execute(arguments),
+            Command::Report(arguments) => report::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
         }
     }
@@ -72,13 +83,20 @@ const QUICKSTART: &str = include_str!("quickstart.toml");
 
 /// Reads a configuration file, or takes the quickstart, and applies `-c` flags.
 fn experiment(file: Option<&Path>, flags: &[String]) -> Result<Experiment, Failure> {
-    let overrides =
-        flags.iter().map(|flag| Override::parse(flag)).collect::<Result<Vec<_>, _>>()?;
-    let (text, name) = match file {
+    let (text, name) = configuration(file)?;
+    Ok(Experiment::from_toml(&text, &name, &overrides(flags)?)?)
+}
+
+/// The text of a configuration file, or of the quickstart, and what it is called.
+fn configuration(file: Option<&Path>) -> Result<(String, String), Failure> {
+    Ok(match file {
         None => (QUICKSTART.to_owned(), "quickstart".to_owned()),
         Some(path) => (read(path)?, path.display().to_string()),
-    };
-    Ok(Experiment::from_toml(&text, &name, &overrides)?)
+    })
+}
+
+fn overrides(flags: &[String]) -> Result<Vec<Override>, ConfigError> {
+    flags.iter().map(|flag| Override::parse(flag)).collect()
 }
 
 /// Creates the folder of `--out`.
@@ -141,21 +159,50 @@ impl Source {
     ) -> Result<(Experiment, Dataset), Failure> {
         let changes: Vec<String> = self.changes().chain(change).collect();
         let mut experiment = experiment(self.config.as_deref(), &changes)?;
-        let quickstart = self.config.is_none();
-        let may_replace = quickstart && !sets(&changes, "data.name");
-        let data = match load_data(&experiment.data.name, mode) {
-            Err(error) if may_replace => {
-                eprintln!("notice: {error}");
-                eprintln!("notice: going on with built-in synthetic digits instead");
-                experiment.data.name = DataName::Synthetic;
-                load_data(&experiment.data.name, mode)?
-            }
-            result => result?,
-        };
-        if quickstart {
-            fit_sizes(&mut experiment.partition, &changes, data.train.len(), mode);
-        }
+        let mut data = self.load(std::slice::from_mut(&mut experiment), &changes, mode)?;
+        // Unwrap safety: `load` has put it there.
+        let data = data.remove(&experiment.data.name).unwrap();
         Ok((experiment, data))
+    }
+
+    /// Loads the data of some experiments of this source. Those of the quickstart make do with what
+    /// there is, unless one of the `changes` says what is meant.
+    fn load(
+        &self,
+        experiments: &mut [Experiment],
+        changes: &[String],
+        mode: Mode,
+    ) -> Result<Datasets, Failure> {
+        let quickstart = self.config.is_none();
+        let may_replace = quickstart && !sets(changes, "data.name");
+        let (mut data, mut replaced, mut notices) = (Datasets::new(), false, Vec::new());
+        for experiment in experiments {
+            if replaced {
+                experiment.data.name = DataName::Synthetic;
+            }
+            if !data.contains_key(&experiment.data.name) {
+                let loaded = match load_data(&experiment.data.name, mode) {
+                    Err(error) if may_replace => {
+                        eprintln!("notice: {error}");
+                        eprintln!("notice: going on with built-in synthetic digits instead");
+                        (replaced, experiment.data.name) = (true, DataName::Synthetic);
+                        load_data(&experiment.data.name, mode)?
+                    }
+                    result => result?,
+                };
+                data.insert(experiment.data.name.clone(), loaded);
+            }
+            if quickstart {
+                let images = data[&experiment.data.name].train.len();
+                for notice in fit_sizes(&mut experiment.partition, changes, images) {
+                    if !notices.contains(&notice) {
+                        mode.notice(&notice);
+                        notices.push(notice);
+                    }
+                }
+            }
+        }
+        Ok(data)
     }
 }
 
@@ -163,10 +210,11 @@ impl Source {
 const MNIST_IMAGES: usize = 60_000;
 
 /// Gives the quickstart's devices the same share of a smaller training set, unless a flag sets
-/// their sizes.
-fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize, mode: Mode) {
+/// their sizes. Returns what to say about it.
+fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize) -> Vec<String> {
+    let mut notices = Vec::new();
     if images >= MNIST_IMAGES {
-        return;
+        return notices;
     }
     let fit = |samples: u32| (samples as usize * images / MNIST_IMAGES).max(1) as u32;
     for (key, range) in
@@ -176,14 +224,14 @@ fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize, mode: 
         if let Some(range) = range.as_mut().filter(|_| !sets(changes, &key)) {
             *range = range.map(fit);
             let [min, max] = range;
-            mode.notice(&format!(
-                "notice: {key} = [{min}, {max}], to fit {images} training images"
-            ));
+            notices
+                .push(format!("notice: {key} = [{min}, {max}], to fit {images} training images"));
         }
     }
+    notices
 }
 
-/// Whether a `-c` flag sets `key`: then it is meant, and never replaced.
+/// Whether a flag `key=…` sets `key`: then it is meant, and never replaced.
 fn sets(changes: &[String], key: &str) -> bool {
     changes.iter().any(|change| change.split('=').next().is_some_and(|name| name.trim() == key))
 }

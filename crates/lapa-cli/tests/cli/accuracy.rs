@@ -38,13 +38,7 @@ fn long_on_mnist() -> bool {
         eprintln!("skipped: takes a minute; set LAPA_TEST_LONG");
         return false;
     }
-    let place = TempDir::new().unwrap();
-    let list = stdout_json(lapa(place.path()).args(["data", "list", "--format", "json"]));
-    if list[0]["available"] != true {
-        eprintln!("skipped: MNIST is not in the cache; run `lapa data get mnist`");
-        return false;
-    }
-    true
+    has_mnist()
 }
 
 #[test]

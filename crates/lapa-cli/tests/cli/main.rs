@@ -12,7 +12,10 @@ mod partition;
 mod power;
 mod privacy;
 mod reference;
+mod report;
+mod reproduce;
 mod run;
+mod sweep;
 mod transmit;
 
 use std::fs;
@@ -71,6 +74,21 @@ fn one_line(bytes: &[u8]) -> String {
 
 fn stdout(assert: Assert) -> String {
     String::from_utf8(assert.success().get_output().stdout.clone()).unwrap()
+}
+
+/// Whether MNIST is in the cache; says so if not.
+fn has_mnist() -> bool {
+    let place = tempfile::TempDir::new().unwrap();
+    let list = stdout_json(lapa(place.path()).args(["data", "list", "--format", "json"]));
+    let available = list[0]["available"] == true;
+    if !available {
+        eprintln!("skipped: MNIST is not in the cache; run `lapa data get mnist`");
+    }
+    available
+}
+
+fn stderr(assert: Assert) -> String {
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
 }
 
 fn stdout_json(command: &mut Command) -> Value {

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 16] = [
     &[],
     &["run"],
     &["init"],
@@ -21,6 +21,7 @@ const COMMANDS: [&[&str]; 15] = [
     &["partition"],
     &["link"],
     &["bound"],
+    &["sweep"],
     &["account"],
     &["bench"],
 ];

@@ -3,10 +3,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use lapa::config::BoundForm;
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_control::optimise::ddpg::{Agent, Batch, Learning, Replay, Sizes};
-use lapa_control::power::{Limits, NoiseRule, Objective, Problem, Trace, TraceArrays};
+use lapa_control::power::{NoiseRule, Objective, example};
 use lapa_privacy::mechanism::add_gaussian;
 use serde_json::{Map, Value, json};
 
@@ -23,8 +22,7 @@ const EPISODE: usize = 200;
 pub fn measure(budget: Duration, figures: &mut Map<String, Value>) -> Result<(), Failure> {
     for (rule, name) in RULES {
         for devices in [15, 1000] {
-            let mut problem =
-                example(devices, rule).map_err(|error| Failure::usage(error.to_string()))?;
+            let mut problem = example(devices, EPISODE, rule);
             let amplitudes = problem.limits().equal();
             let mut times = Vec::new();
             let start = Instant::now();
@@ -61,25 +59,6 @@ const RULES: [(NoiseRule, &str); 4] = [
     (NoiseRule::PerDevice, "per_device"),
     (NoiseRule::TopUp, "top_up"),
 ];
-
-/// P1 over 200 rounds in which the required noise falls to a tenth, and some devices switch.
-fn example(devices: usize, rule: NoiseRule) -> Result<Problem, Box<dyn std::error::Error>> {
-    const ROUNDS: usize = 200;
-    let cells = 0..ROUNDS * devices;
-    let trace = Trace::new(TraceArrays {
-        weights: vec![1.0 / devices as f64; ROUNDS * devices],
-        sigma_required: cells
-            .clone()
-            .map(|at| 0.2 * 0.1f64.powf((at / devices) as f64 / ROUNDS as f64))
-            .collect(),
-        nu_at_watt: cells.map(|at| 10f64.powf((at % devices) as f64 / devices as f64)).collect(),
-        quiet_scale_squared: vec![1e-3; devices],
-        trust: vec![1.0; devices],
-    })?;
-    let total = 0.075 * devices as f64;
-    let limits = Limits::new(devices, 0.01 * total, total, 0.3)?;
-    Ok(Problem::new(trace, rule, BoundForm::Corrected, 0.995, limits)?)
-}
 
 /// An agent that learns the quadratic −Σ(a_k − b_k)²; the state has the last action and reward.
 struct Training {

@@ -87,7 +87,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     };
     let ledger = ledger(&arguments, &experiment, &out)?;
     super::create_folder(&out)?;
-    stop_on_interrupt()?;
+    stop_on_interrupt("stopping")?;
     let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
     let mut screen = Screen::new(mode);
     mode.notice("pilot:");

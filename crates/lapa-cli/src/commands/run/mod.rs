@@ -66,7 +66,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         Some(folder) => resume(folder, &arguments, mode)?,
         None => create(&arguments, mode)?,
     };
-    stop_on_interrupt()?;
+    stop_on_interrupt("stopping after this round")?;
     let mut screen = Screen::new(mode);
     let (folder, end) = match ready {
         Ready::Run(run) => {
@@ -120,13 +120,14 @@ pub(super) fn flow() -> ControlFlow<()> {
     }
 }
 
-pub(super) fn stop_on_interrupt() -> Result<(), Failure> {
-    ctrlc::set_handler(|| {
+/// Lets Ctrl-C end the work soon, after saying `words`.
+pub(super) fn stop_on_interrupt(words: &'static str) -> Result<(), Failure> {
+    ctrlc::set_handler(move || {
         // A second Ctrl-C does not wait for the round.
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
-        eprintln!("\nstopping after this round");
+        eprintln!("\n{words}");
     })
     .map_err(Failure::failed)
 }

@@ -1,0 +1,107 @@
+//! What commands of many runs share: the plan, the data, the cells.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use lapa_study::cell::Cell;
+use lapa_study::execute::{Datasets, Event, Executed, execute};
+use lapa_study::store::{Results, Store};
+
+use super::run::{flow, stop_on_interrupt};
+use super::{create_folder, load_data};
+use crate::failure::{Failure, Outcome};
+use crate::progress::{Mode, StudyProgress, duration};
+
+/// Samples that one core trains or evaluates in a second; only to say beforehand how long it takes.
+const SAMPLES_PER_SECOND: f64 = 30_000.0;
+
+/// Loads the data and runs the cells that the folder `out` does not have yet, with a plan first and
+/// progress.
+pub fn run_cells(
+    cells: &[Cell],
+    out: &Path,
+    threads: Option<u32>,
+    mode: Mode,
+) -> Result<Executed, Failure> {
+    let mut data = Datasets::new();
+    for cell in cells {
+        let name = &cell.experiment().data.name;
+        if !data.contains_key(name) {
+            data.insert(name.clone(), load_data(name, mode)?);
+        }
+    }
+    run_loaded(cells, &data, out, threads, mode)
+}
+
+/// The same with data that are loaded.
+pub fn run_loaded(
+    cells: &[Cell],
+    data: &Datasets,
+    out: &Path,
+    threads: Option<u32>,
+    mode: Mode,
+) -> Result<Executed, Failure> {
+    create_folder(out)?;
+    let store = Store::open(out).map_err(Failure::failed)?;
+    let cores = available_parallelism().map_or(1, usize::from);
+    let threads = threads.map_or(cores, |threads| threads as usize);
+    let works: Vec<f64> =
+        cells.iter().map(|cell| cell.work(&data[&cell.experiment().data.name])).collect();
+    let mut open: Vec<(&str, f64)> = {
+        let done = Results::read(&store, cells);
+        let open = cells.iter().zip(&works).filter(|(cell, _)| done.get(cell).is_none());
+        open.map(|(cell, work)| (cell.id(), *work)).collect()
+    };
+    open.sort_by_key(|(id, _)| *id);
+    open.dedup_by_key(|(id, _)| *id);
+    let work: f64 = open.iter().map(|(_, work)| work).sum();
+    let distinct = {
+        let mut ids: Vec<&str> = cells.iter().map(Cell::id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.len()
+    };
+    let threads = threads.min(open.len().max(1));
+    mode.notice(&format!(
+        "plan: {distinct} cells, {} of them done before; {} at once; about {}",
+        distinct - open.len(),
+        threads,
+        duration(work / SAMPLES_PER_SECOND / threads as f64),
+    ));
+    stop_on_interrupt("stopping; finished cells are kept")?;
+    let mut progress = StudyProgress::new(mode, open.len(), work);
+    let executed = execute(cells, &store, data, threads, &mut |event| {
+        match event {
+            Event::Started { .. } => {}
+            Event::Round { cell, round } => {
+                let rounds = cells[cell].experiment().run.rounds;
+                progress.moved(cell, works[cell] * f64::from(round) / f64::from(rounds));
+            }
+            Event::Finished { cell, .. } => progress.finished(cell, works[cell]),
+            Event::Failed { cell, error } => {
+                progress.finished(cell, works[cell]);
+                progress.say(&format!("cell {} failed: {error}", cells[cell].id()));
+            }
+        }
+        flow()
+    })
+    .map_err(Failure::failed)?;
+    progress.end();
+    Ok(executed)
+}
+
+/// The exit code, with a word on what is missing.
+pub fn finish(executed: &Executed, out: &Path) -> Outcome {
+    if executed.stopped {
+        eprintln!("stopped: finished cells are in {}; the same command goes on", out.display());
+        return Ok(ExitCode::FAILURE);
+    }
+    match executed.failures.len() {
+        0 => Ok(ExitCode::SUCCESS),
+        count => {
+            eprintln!("{count} cells failed (see above); what needs them is left out");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Beyond the paper: policies at equal provable privacy of the worst device.
+
+use std::fs;
+use std::path::Path;
+
+use lapa::config::ConfigError;
+use lapa::plot::{Figure, Panels, Series};
+use lapa::privatize::round_up;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cell::Cell;
+use crate::paper::curve::base;
+use crate::paper::{
+    Base, Chapter, Curve, DATA, Drawing, Picture, Seen, Settings, band, difference, shown,
+    shown_gain, write_json, write_pages,
+};
+use crate::report::{Badge, Entry, ReportError, Table};
+use crate::statistics::Estimate;
+
+/// How a device's budget is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// DP-SGD with the same noise in every round: what others do.
+    Uniform,
+    /// LAPA on the certified basis.
+    Lapa,
+    /// The best policy we know of.
+    Best,
+    /// ARB on the certified basis.
+    Arb,
+}
+
+impl Policy {
+    /// All of them; the last only on request.
+    pub const ALL: [Self; 4] = [Self::Uniform, Self::Lapa, Self::Best, Self::Arb];
+
+    /// On the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Lapa => "lapa",
+            Self::Best => "best",
+            Self::Arb => "arb",
+        }
+    }
+
+    fn base(self) -> Base {
+        match self {
+            Self::Uniform | Self::Arb => base!("beyond/uniform.toml"),
+            Self::Lapa => base!("beyond/lapa.toml"),
+            Self::Best => base!("beyond/best.toml"),
+        }
+    }
+}
+
+/// What artificial noise does beside the channel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// The channel's noise comes on top and counts for nothing (κ = 0).
+    Always,
+    /// Artificial noise only fills up what the channel's leaves open (κ = 1).
+    TopUp,
+    /// Artificial noise ends when the device's channel suffices (κ = 1).
+    Switch,
+}
+
+impl Noise {
+    /// All of them; the last only on request.
+    pub const ALL: [Self; 3] = [Self::Always, Self::TopUp, Self::Switch];
+
+    /// On the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::TopUp => "top-up",
+            Self::Switch => "switch",
+        }
+    }
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Policies.
+    pub policies: Vec<Policy>,
+    /// Noise modes.
+    pub noises: Vec<Noise>,
+    /// Budgets ε of every device; δ is 1e-5.
+    pub epsilons: Vec<f64>,
+}
+
+impl Default for Comparison {
+    fn default() -> Self {
+        Self {
+            policies: vec![Policy::Uniform, Policy::Lapa, Policy::Best],
+            noises: vec![Noise::Always, Noise::TopUp],
+            epsilons: vec![1.0, 2.0, 8.0],
+        }
+    }
+}
+
+/// One policy with one noise mode at one budget on one data set.
+fn curve(policy: Policy, noise: Noise, epsilon: f64, data: &str) -> Curve {
+    let name = format!("{}, {}", policy.name(), noise.name());
+    let curve = Curve::new(name, policy.base())
+        .with(format!("data.name={data}"))
+        .with(format!("privacy.epsilon={epsilon}"));
+    let curve = match policy {
+        Policy::Arb => curve.with("privacy.allocator=arb"),
+        _ => curve,
+    };
+    match noise {
+        Noise::Always => curve,
+        Noise::TopUp => curve.with("privacy.channel_trust=1").with("control.noise=top-up"),
+        Noise::Switch => curve.with("privacy.channel_trust=1").with("control.noise=switch"),
+    }
+}
+
+impl Comparison {
+    /// Each policy with each noise mode.
+    fn methods(&self) -> impl Iterator<Item = (Policy, Noise)> {
+        self.policies
+            .iter()
+            .flat_map(|&policy| self.noises.iter().map(move |&noise| (policy, noise)))
+    }
+
+    /// The cells.
+    pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
+        let mut cells = Vec::new();
+        for (data, _) in DATA {
+            for &epsilon in &self.epsilons {
+                for (policy, noise) in self.methods() {
+                    cells.extend(curve(policy, noise, epsilon, data).cells(settings)?);
+                }
+            }
+        }
+        Ok(cells)
+    }
+
+    /// Gains over uniform with the same noise mode, and what cells cost.
+    fn rows(&self, seen: &Seen) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (data, _) in DATA {
+            for &epsilon in &self.epsilons {
+                for (policy, noise) in self.methods() {
+                    let of = curve(policy, noise, epsilon, data);
+                    let uniform = curve(Policy::Uniform, noise, epsilon, data);
+                    let estimate =
+                        |values: Option<Vec<f64>>| values.map(|values| Estimate::of(&values));
+                    let most = |value: fn(&crate::cell::Finished) -> f64| {
+                        seen.each(&of, value)?.into_iter().reduce(f64::max)
+                    };
+                    rows.push(Row {
+                        data,
+                        epsilon,
+                        policy: policy.name(),
+                        noise: noise.name(),
+                        accuracy: estimate(seen.accuracies(&of)),
+                        gain: estimate(match policy {
+                            Policy::Uniform => None,
+                            _ => difference(seen.accuracies(&of), seen.accuracies(&uniform)),
+                        }),
+                        epsilon_provable: most(|f| f.summary.privacy.epsilon_provable),
+                        energy_j: most(|f| f.summary.energy_j),
+                        uplink_bytes: most(|f| f.summary.uplink_bytes as f64),
+                        rounds: most(|f| f64::from(f.summary.rounds)),
+                    });
+                }
+            }
+        }
+        rows
+    }
+
+    /// Draws, tabulates and writes `beyond.json`, `beyond.html`, `beyond.md` and figures to `out`.
+    pub fn write(&self, out: &Path, seen: &Seen) -> Result<Vec<Row>, ReportError> {
+        let folder = out.join("figures");
+        fs::create_dir_all(&folder).map_err(ReportError::io("create", &folder))?;
+        let rows = self.rows(seen);
+        let value = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "seeds": seen.settings.seeds,
+            "quick": seen.settings.quick,
+            "rows": rows,
+        });
+        write_json(&out.join("beyond.json"), &value)?;
+        let quick = match seen.settings.quick {
+            true => " A QUICK LOOK: few rounds and one seed.",
+            false => "",
+        };
+        let chapter = Chapter {
+            title: "Policies at equal provable privacy".into(),
+            text: format!(
+                "Every method proves the same (ε, 10⁻⁵) for the worst device before its first \
+                 round, on devices of full size. With noise `always` nothing of the channel is \
+                 counted; `top-up` counts the receiver's noise (κ = 1), which holds as long as no \
+                 receiver is better than declared. {} seeds.{quick}",
+                seen.settings.seeds
+            ),
+            pictures: vec![self.picture(seen)],
+            tables: DATA.iter().map(|(data, name)| table(name, data, &rows)).collect(),
+        };
+        for picture in &chapter.pictures {
+            picture.save(&folder)?;
+        }
+        let title = "Beyond the paper: accuracy at equal provable privacy";
+        write_pages(out, "beyond", title, "", &[chapter])?;
+        Ok(rows)
+    }
+
+    /// Accuracy over ε, with the energy of a run in the legend: three quantities in one plot.
+    fn picture(&self, seen: &Seen) -> Picture {
+        let mut panels = Panels::new("Privacy, accuracy and energy").columns(2);
+        for (data, name) in DATA {
+            let figure = Figure::new(name, "Provable ε of the worst device", "Test accuracy");
+            let mut figure = figure.percent().log_x();
+            for (policy, noise) in self.methods() {
+                let curves = self.epsilons.iter().map(|&e| (e, curve(policy, noise, e, data)));
+                let seen_of: Vec<_> =
+                    curves.filter_map(|(e, curve)| Some((e, seen.finished(&curve)?))).collect();
+                let points = seen_of.iter().map(|(epsilon, cells)| {
+                    let values: Vec<f64> = cells.iter().map(|cell| cell.accuracy()).collect();
+                    band(*epsilon, &values)
+                });
+                let points: Vec<_> = points.collect();
+                let cells = seen_of.iter().flat_map(|(_, cells)| cells);
+                let energy = cells.map(|cell| cell.summary.energy_j).reduce(f64::max);
+                let energy = energy.map_or("–".into(), |energy| format!("{energy:.1} J"));
+                let label = format!("{}, {} ({energy})", policy.name(), noise.name());
+                let series = Series::with_band(label, points);
+                let series = if noise == Noise::Always { series } else { series.dashed() };
+                figure = figure.line(series);
+            }
+            panels = panels.panel(figure);
+        }
+        Picture {
+            name: "beyond".into(),
+            caption: "Look at the distance between a policy and uniform at the same ε, and at the \
+                      energy that all devices together radiated (in the legend, the largest)."
+                .into(),
+            drawing: Drawing::Panels(panels),
+        }
+    }
+}
+
+/// One method at one budget.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    data: &'static str,
+    epsilon: f64,
+    policy: &'static str,
+    noise: &'static str,
+    /// Final accuracy in percent.
+    accuracy: Option<Estimate>,
+    /// Points over uniform with the same noise mode, paired by seeds.
+    gain: Option<Estimate>,
+    /// The worst device's, the worst over seeds.
+    epsilon_provable: Option<f64>,
+    energy_j: Option<f64>,
+    uplink_bytes: Option<f64>,
+    rounds: Option<f64>,
+}
+
+impl Row {
+    /// Data, policy, noise, ε, ε as proved, accuracy and gain, for people.
+    pub fn texts(&self) -> Vec<String> {
+        vec![
+            self.data.to_owned(),
+            self.policy.to_owned(),
+            self.noise.to_owned(),
+            self.epsilon.to_string(),
+            self.epsilon_provable.map_or("–".into(), round_up),
+            shown(self.accuracy),
+            shown_gain(self.gain),
+        ]
+    }
+}
+
+fn table(name: &str, data: &str, rows: &[Row]) -> Table {
+    let caption = format!(
+        "{name}: accuracy in percent and gain over uniform in points, with half the width of 95 % \
+         intervals over seeds; ε as proved, the worst over seeds."
+    );
+    let headers =
+        ["Policy", "Noise", ">ε", ">ε proved", ">accuracy", ">over uniform", "sure", ">energy (J)"];
+    let mut table = Table::new(&caption, &headers);
+    for row in rows.iter().filter(|row| row.data == data) {
+        let sure = match row.gain.and_then(|gain| gain.interval) {
+            Some([low, _]) if low > 0.0 => Entry::badge(Badge::Good, "ahead"),
+            Some([_, high]) if high < 0.0 => Entry::badge(Badge::Bad, "behind"),
+            Some(_) => Entry::badge(Badge::Mixed, "not sure"),
+            None => Entry::from("–"),
+        };
+        let mut entries: Vec<Entry> = row.texts().into_iter().skip(1).map(Entry::from).collect();
+        let energy = row.energy_j.map_or("–".into(), |energy| format!("{energy:.2}"));
+        entries.extend([sure, energy.into()]);
+        table.row(entries);
+    }
+    table
+}

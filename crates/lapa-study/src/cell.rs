@@ -1,0 +1,296 @@
+//! One run of a study, in memory, and what it leaves.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use lapa::config::{Clip, Experiment, Scheme, Update};
+use lapa::data::Dataset;
+use lapa::federation::{Federation, FederationError};
+use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
+use lapa::run::{Summary, fingerprint};
+use lapa::transmit::Links;
+use lapa_control::power::Objective;
+use lapa_control::staged::{self, Chooser, Optimizer, Pilot, StagedError};
+use serde::{Deserialize, Serialize};
+
+/// Evaluations that a final accuracy is the mean of.
+const LAST: usize = 5;
+
+/// An experiment with its seed, to be run on one thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    id: String,
+    experiment: Experiment,
+}
+
+/// Why a cell has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// The run or the choice of its powers failed.
+    #[error(transparent)]
+    Staged(#[from] StagedError),
+    /// The run itself failed.
+    #[error(transparent)]
+    Federation(#[from] FederationError),
+    /// The links cannot be had.
+    #[error(transparent)]
+    Links(#[from] lapa::transmit::LinkError),
+    /// A program error, caught so that other cells go on.
+    #[error("the program failed: {0}")]
+    Panic(String),
+}
+
+/// What a cell leaves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Every round.
+    pub rounds: Vec<Round>,
+    /// The powers, where they were chosen by a pilot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub powers: Option<ChosenPowers>,
+    /// J, the noise terms of the bound, of the run's own rounds and powers; none where no amplitudes
+    /// are sent, or no noise is asked for.
+    #[serde(with = "number::optional")]
+    pub objective: Option<f64>,
+    /// The round whose loss was not finite: the run ended there, and its later evaluations count as
+    /// guesses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverged: Option<u32>,
+    /// The whole run.
+    pub summary: Summary,
+    /// How long it took, pilot and choice of powers included.
+    pub seconds: f64,
+}
+
+/// A round of a cell: what figures are drawn from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Round, from 1.
+    pub round: u32,
+    /// Test accuracy in [0, 1], where it was evaluated.
+    #[serde(with = "number::optional")]
+    pub accuracy: Option<f64>,
+    /// Mean test loss.
+    #[serde(with = "number::optional")]
+    pub loss: Option<f64>,
+    /// ε^[t]
+    #[serde(with = "number::optional")]
+    pub epsilon_round: Option<f64>,
+    /// Devices that sent.
+    pub sent: u32,
+    /// Median over them of the artificial noise; none if none sent.
+    #[serde(with = "number::optional")]
+    pub sigma_artificial: Option<f64>,
+    /// Median of the receiver's noise.
+    #[serde(with = "number::optional")]
+    pub sigma_channel: Option<f64>,
+    /// Median of the noise asked for.
+    #[serde(with = "number::optional")]
+    pub sigma_required: Option<f64>,
+}
+
+/// Powers that were chosen after a pilot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChosenPowers {
+    /// J over that of full power.
+    #[serde(with = "number")]
+    pub objective_relative: f64,
+    /// |p_k|² of each device.
+    pub powers_w: Vec<f64>,
+}
+
+impl Cell {
+    /// A cell of `experiment`.
+    pub fn new(mut experiment: Experiment) -> Self {
+        experiment.run.threads = 1;
+        Self { id: fingerprint(&experiment), experiment }
+    }
+
+    /// Its name: a hash of all that decides the result.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The experiment.
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// About how many samples pass the network, as if all cost the same; `data` has the sizes.
+    pub fn work(&self, data: &Dataset) -> f64 {
+        let (run, learn) = (&self.experiment.run, &self.experiment.learn);
+        let share = match learn.update {
+            Update::Gradient => learn.batch_fraction,
+            Update::Epoch => 1.0,
+        };
+        let clip = if learn.clip == Clip::Sample { 1.1 } else { 1.0 };
+        let samples = self.samples().unwrap_or(data.train.len() as f64);
+        let trained = f64::from(run.rounds) * run.participation * share * clip * samples;
+        let evaluated = f64::from(run.rounds.div_ceil(run.evaluate_every)) * data.test.len() as f64;
+        let pilot = match self.experiment.control.power.needs_pilot() {
+            true => trained + PILOT_WORK,
+            false => 0.0,
+        };
+        trained + evaluated + pilot
+    }
+
+    /// Samples of all devices, where the partition says.
+    fn samples(&self) -> Option<f64> {
+        let spec = &self.experiment.partition;
+        let mean = |range: [u32; 2]| 0.5 * f64::from(range[0] + range[1]);
+        match spec.scheme {
+            Scheme::Mix => Some(
+                f64::from(spec.iid?) * mean(spec.iid_samples?)
+                    + f64::from(spec.non_iid?) * mean(spec.non_iid_samples?),
+            ),
+            Scheme::Iid => Some(f64::from(spec.devices) * mean(spec.iid_samples?)),
+            _ => None,
+        }
+    }
+
+    /// Runs it. `on_round` hears of each round and may break off: then there is no result.
+    pub fn run(
+        &self,
+        data: &Dataset,
+        on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<Option<Finished>, CellError> {
+        let start = Instant::now();
+        let mut experiment = self.experiment.clone();
+        let mut powers = None;
+        if experiment.control.power.needs_pilot() {
+            let Some(chosen) = choose(&experiment, data, on_round)? else { return Ok(None) };
+            experiment = staged::with_powers(&experiment, &chosen.powers_w, "".as_ref())?;
+            powers = Some(chosen);
+        }
+        let mut federation = Federation::new(experiment, data.clone())?;
+        let (mut records, mut diverged) = (Vec::new(), None);
+        while federation.round() < federation.experiment().run.rounds {
+            if on_round(federation.round()).is_break() {
+                return Ok(None);
+            }
+            match federation.next_round() {
+                Err(FederationError::LossNotFinite { round, .. }) => {
+                    diverged = Some(round);
+                    break;
+                }
+                record => records.push(record?),
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let mut rounds: Vec<Round> = records.iter().map(Round::of).collect();
+        if let Some(round) = diverged {
+            let run = &federation.experiment().run;
+            let left = (round..=run.rounds)
+                .filter(|round| round.is_multiple_of(run.evaluate_every) || *round == run.rounds);
+            rounds.extend(left.map(|round| Round::guess(round, data.classes)));
+        }
+        let summary = Summary::new(&records, &mut federation, seconds)?;
+        let objective = match diverged {
+            Some(_) => None,
+            None => objective(&federation, &records)?,
+        };
+        Ok(Some(Finished { rounds, objective, powers, diverged, summary, seconds }))
+    }
+}
+
+/// What the digits of a pilot and the steps of an optimiser cost, in samples.
+const PILOT_WORK: f64 = 400_000.0;
+
+/// Pilot and choice of powers, in memory; none if the listener broke off.
+fn choose(
+    experiment: &Experiment,
+    data: &Dataset,
+    on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<Option<ChosenPowers>, CellError> {
+    let Some(optimizer) = Optimizer::of(experiment.control.power) else { return Ok(None) };
+    let Some(pilot) = staged::pilot_in_memory(experiment, data, &mut |_| on_round(0))? else {
+        return Ok(None);
+    };
+    let mut chooser = Chooser::new(experiment, pilot, data)?;
+    match chooser.choose(optimizer, &mut |_| on_round(0)) {
+        Err(StagedError::Optimise(lapa_control::optimise::OptimiseError::Stopped)) => Ok(None),
+        choice => {
+            let choice = choice?;
+            let objective_relative = choice.objective_relative;
+            Ok(Some(ChosenPowers { objective_relative, powers_w: choice.powers_w }))
+        }
+    }
+}
+
+/// J of a run: its rounds take the place of a pilot's.
+fn objective(federation: &Federation, records: &[RoundRecord]) -> Result<Option<f64>, CellError> {
+    let experiment = federation.experiment();
+    if staged::check(experiment).is_err() {
+        return Ok(None);
+    }
+    let mut problem = staged::problem(experiment, &Pilot::new(federation, records)?)?;
+    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let links = Links::new(experiment)?;
+    let amplitudes: Vec<f64> = links.powers_of(&devices).iter().map(|p| p.0.sqrt()).collect();
+    Ok(Some(problem.evaluate(&amplitudes).map_err(StagedError::from)?.objective))
+}
+
+impl Round {
+    /// A round after the run diverged.
+    fn guess(round: u32, classes: usize) -> Self {
+        Self {
+            round,
+            accuracy: Some(1.0 / classes as f64),
+            loss: Some(f64::INFINITY),
+            epsilon_round: None,
+            sent: 0,
+            sigma_artificial: None,
+            sigma_channel: None,
+            sigma_required: None,
+        }
+    }
+
+    fn of(record: &RoundRecord) -> Self {
+        let devices = record.devices.summary();
+        let sent = match &record.devices {
+            DeviceRecords::List(list) => {
+                list.iter().filter(|device| device.selected).count() as u32
+            }
+            DeviceRecords::Summary(summary) => summary.count,
+        };
+        let median = |quantiles: Option<Quantiles>| quantiles.map(|q| q.median);
+        Self {
+            round: record.round,
+            accuracy: record.accuracy,
+            loss: record.loss,
+            epsilon_round: record.epsilon_round,
+            sent,
+            sigma_artificial: median(devices.sigma_artificial),
+            sigma_channel: median(devices.sigma_channel),
+            sigma_required: median(devices.sigma_required),
+        }
+    }
+}
+
+impl Finished {
+    /// Rounds that were evaluated, with their accuracies.
+    pub fn evaluations(&self) -> impl Iterator<Item = (u32, f64)> {
+        self.rounds.iter().filter_map(|round| Some((round.round, round.accuracy?)))
+    }
+
+    /// The mean of the last five evaluations, or of as many as there are.
+    pub fn accuracy(&self) -> f64 {
+        self.last(|round| round.accuracy)
+    }
+
+    /// The same of the loss.
+    pub fn loss(&self) -> f64 {
+        self.last(|round| round.loss)
+    }
+
+    fn last(&self, value: impl Fn(&Round) -> Option<f64>) -> f64 {
+        let last: Vec<f64> = self.rounds.iter().rev().filter_map(value).take(LAST).collect();
+        last.iter().sum::<f64>() / last.len() as f64
+    }
+
+    /// The mean of all evaluations: the area under the curve.
+    pub fn mean_accuracy(&self) -> f64 {
+        let all: Vec<f64> = self.evaluations().map(|(_, a)| a).collect();
+        all.iter().sum::<f64>() / all.len() as f64
+    }
+}

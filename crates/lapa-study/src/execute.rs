@@ -1,0 +1,160 @@
+//! Many cells, several at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use lapa::data::{DataName, Dataset};
+
+use crate::cell::{Cell, CellError, Finished};
+use crate::store::{Results, Store, StoreError};
+
+/// The data sets of a study.
+pub type Datasets = BTreeMap<DataName, Dataset>;
+
+/// What happens while cells run. `cell` counts through the cells that were given.
+pub enum Event<'a> {
+    /// A cell begins.
+    Started {
+        /// Which.
+        cell: usize,
+    },
+    /// A cell has come this far.
+    Round {
+        /// Which.
+        cell: usize,
+        /// Rounds done.
+        round: u32,
+    },
+    /// A cell is done and kept.
+    Finished {
+        /// Which.
+        cell: usize,
+        /// What it left.
+        finished: &'a Finished,
+    },
+    /// A cell failed; others go on.
+    Failed {
+        /// Which.
+        cell: usize,
+        /// Why.
+        error: &'a str,
+    },
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+pub struct Executed {
+    /// What finished cells left, now or before.
+    pub results: Results,
+    /// Cells that failed, and why.
+    pub failures: Vec<(usize, String)>,
+    /// Whether the listener broke off.
+    pub stopped: bool,
+}
+
+/// From a worker.
+enum Message {
+    Started(usize),
+    Round(usize, u32),
+    Done(usize, Box<Result<Finished, CellError>>),
+}
+
+/// Runs the cells that the store does not have, each on one thread, `threads` at once. Cells that
+/// are the same run once. `on_event` may break off: cells under way are then lost, finished ones
+/// are not.
+///
+/// # Panics
+/// If `data` lacks a data set that a cell names.
+pub fn execute(
+    cells: &[Cell],
+    store: &Store,
+    data: &Datasets,
+    threads: usize,
+    on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+) -> Result<Executed, StoreError> {
+    let mut executed = Executed { results: Results::read(store, cells), ..Executed::default() };
+    let mut seen = BTreeSet::new();
+    let open: Vec<usize> = (0..cells.len())
+        .filter(|&cell| executed.results.get(&cells[cell]).is_none())
+        .filter(|&cell| seen.insert(cells[cell].id()))
+        .collect();
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, open.len().max(1)) {
+            let sender = sender.clone();
+            let (open, next, stop) = (&open, &next, &stop);
+            scope.spawn(move || {
+                while let Some(&cell) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    work(&cells[cell], cell, data, stop, &sender);
+                }
+            });
+        }
+        drop(sender);
+        for message in receiver {
+            let flow = match message {
+                Message::Started(cell) => on_event(Event::Started { cell }),
+                Message::Round(cell, round) => on_event(Event::Round { cell, round }),
+                Message::Done(cell, result) => match *result {
+                    Ok(finished) => {
+                        if let Err(error) = store.write(&cells[cell], &finished) {
+                            stop.store(true, Ordering::Relaxed);
+                            return Err(error);
+                        }
+                        let flow = on_event(Event::Finished { cell, finished: &finished });
+                        executed.results.insert(&cells[cell], finished);
+                        flow
+                    }
+                    Err(error) => {
+                        let error = error.to_string();
+                        let flow = on_event(Event::Failed { cell, error: &error });
+                        executed.failures.push((cell, error));
+                        flow
+                    }
+                },
+            };
+            if flow.is_break() {
+                executed.stopped = true;
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    })?;
+    executed.failures.sort_by_key(|(cell, _)| *cell);
+    Ok(executed)
+}
+
+/// Runs one cell in a worker. Who listens no more is not told.
+fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &Sender<Message>) {
+    let _ = sender.send(Message::Started(index));
+    let data = &data[&cell.experiment().data.name];
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        cell.run(data, &mut |round| {
+            let _ = sender.send(Message::Round(index, round));
+            match stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+    }));
+    let result = match run {
+        Ok(Ok(None)) => return,
+        Ok(Ok(Some(finished))) => Ok(finished),
+        Ok(Err(error)) => Err(error),
+        Err(panic) => Err(CellError::Panic(words(&*panic))),
+    };
+    let _ = sender.send(Message::Done(index, Box::new(result)));
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").into()
+}

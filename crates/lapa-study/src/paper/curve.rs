@@ -1,0 +1,97 @@
+//! A method under one condition: a configuration, some changes, and as many cells as seeds.
+
+use lapa::config::{ConfigError, Experiment, Override};
+
+use crate::cell::Cell;
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Seeds, from 0 on.
+    pub seeds: u32,
+    /// Fewer rounds and steps: a look, not a judgement.
+    pub quick: bool,
+}
+
+/// Rounds of a quick look.
+const QUICK_ROUNDS: u32 = 30;
+/// DDPG's episodes in a quick look.
+const QUICK_EPISODES: u32 = 20;
+
+impl Settings {
+    /// Changes that a quick look makes to every configuration.
+    fn changes(self) -> Vec<String> {
+        match self.quick {
+            true => vec![
+                format!("run.rounds={QUICK_ROUNDS}"),
+                format!("control.episodes={QUICK_EPISODES}"),
+            ],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// A configuration file of `experiments/`, built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// Where it is in the project.
+    pub file: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+/// The configuration file `experiments/$file`, built in.
+macro_rules! base {
+    ($file:literal) => {
+        $crate::paper::curve::Base {
+            file: concat!("experiments/", $file),
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $file)),
+        }
+    };
+}
+pub(crate) use base;
+
+/// A named method under one condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Curve {
+    /// As in the legend.
+    pub name: String,
+    base: Base,
+    changes: Vec<String>,
+}
+
+impl Curve {
+    /// A curve of `base` as it is.
+    pub fn new(name: impl Into<String>, base: Base) -> Self {
+        Self { name: name.into(), base, changes: Vec::new() }
+    }
+
+    /// Changes a key: `section.key=value`.
+    pub fn with(mut self, change: impl Into<String>) -> Self {
+        self.changes.push(change.into());
+        self
+    }
+
+    /// The command that runs it with seed 0.
+    pub fn command(&self) -> String {
+        let changes: String = self.changes.iter().map(|change| format!(" -c {change}")).collect();
+        format!("lapa run {}{changes} --seed 0", self.base.file)
+    }
+
+    /// Its cells, one for each seed.
+    pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
+        (0..settings.seeds)
+            .map(|seed| {
+                let overrides = self
+                    .changes
+                    .iter()
+                    .cloned()
+                    .chain(settings.changes())
+                    .chain([format!("run.seed={seed}")])
+                    .map(|change| Override::parse(&change))
+                    .collect::<Result<Vec<_>, _>>()?;
+                Experiment::from_toml(self.base.text, self.base.file, &overrides).map(Cell::new)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! Artificial and channel noise over rounds, with the switching round (Section IV-A).
+
+use lapa::plot::{Figure, Panels, Series};
+use lapa::run::SwitchingRound;
+
+use super::chapter::{Chapter, Drawing, Picture};
+use super::noise_control::{Switch, average};
+use super::{Curve, DATA, PaperFigure, Seen, Verdict};
+use crate::cell::{Finished, Round};
+
+/// The noise-control mechanism at work.
+pub struct Mechanism;
+
+fn curve(switch: Switch) -> Curve {
+    average(DATA[0].0, switch)
+}
+
+/// Noise over the rounds of one run: medians over the devices.
+fn panel(finished: &Finished, title: &str) -> Figure {
+    type Part = fn(&Round) -> Option<f64>;
+    let parts: [(&str, Part); 3] = [
+        ("asked for", |round| round.sigma_required),
+        ("artificial", |round| round.sigma_artificial),
+        ("channel", |round| round.sigma_channel),
+    ];
+    let figure = Figure::new(title, "Round", "Standard deviation").log_y();
+    let figure = parts.into_iter().fold(figure, |figure, (name, part)| {
+        let points =
+            finished.rounds.iter().filter_map(|round| Some((f64::from(round.round), part(round)?)));
+        figure.line(Series::new(name, points))
+    });
+    match &finished.summary.switching_round {
+        Some(SwitchingRound::All(round)) => figure.mark("T_th", f64::from(*round)),
+        Some(each) => match each.spread() {
+            Some([_, median, _]) => figure.mark("median T_th", f64::from(median)),
+            None => figure,
+        },
+        None => figure,
+    }
+}
+
+impl PaperFigure for Mechanism {
+    fn name(&self) -> &'static str {
+        "mechanism"
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        Switch::ALL.map(curve).to_vec()
+    }
+
+    fn chapter(&self, seen: &Seen) -> Chapter {
+        let panels = Switch::ALL.into_iter().fold(
+            Panels::new("Noise control over a run").columns(2),
+            |panels, switch| match seen.finished(&curve(switch)).as_deref() {
+                Some([first, ..]) => panels.panel(panel(first, switch.name())),
+                _ => panels,
+            },
+        );
+        Chapter {
+            title: "The noise-control mechanism".into(),
+            text:
+                "LAPA on MNIST at average power, seed 0: the noise that the budget asks for, what \
+                   devices add, and what the channel adds, medians over the devices that send. An \
+                   amplitude that carries artificial noise must be scaled down to the same power, \
+                   so the channel's share rises and falls with it."
+                    .into(),
+            pictures: vec![Picture {
+                name: "mechanism".into(),
+                caption:
+                    "Look at the end of artificial noise, T_th: as printed for all devices at \
+                          once; device by device the median falls when half of them have ended it."
+                        .into(),
+                drawing: Drawing::Panels(panels),
+            }],
+            tables: Vec::new(),
+        }
+    }
+
+    fn judge(&self, _: &Seen) -> Vec<Verdict> {
+        Vec::new()
+    }
+}

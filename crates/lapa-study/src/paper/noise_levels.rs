@@ -1,0 +1,89 @@
+//! Final accuracy against the initial noise (Section V-C, first figure): claim 3.
+
+use super::allocators::Allocator;
+use lapa::plot::Figure;
+
+use super::chapter::{Chapter, Picture, accuracy_table, against, alone};
+use super::curve::{Base, base};
+use super::{Comparison, Curve, PaperFigure, Seen, Test, Verdict};
+
+const BASE: Base = base!("paper/privacy.toml");
+
+/// Standard deviations of the noise in round 1.
+const SIGMAS: [f64; 5] = [0.05, 0.1, 0.2, 0.3, 0.5];
+
+/// How far from no privacy is still "nearly equivalent", in points. The paper gives no number.
+const NEARLY: f64 = 1.0;
+
+/// Accuracy of the allocators over initial noise levels, on MNIST.
+pub struct NoiseLevels;
+
+impl PaperFigure for NoiseLevels {
+    fn name(&self) -> &'static str {
+        "noise-levels"
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        let private = |sigma| Allocator::PRIVATE.map(|allocator| allocator.curve(BASE, sigma));
+        let mut curves = vec![Allocator::None.curve(BASE, 0.0)];
+        curves.extend(SIGMAS.into_iter().flat_map(private));
+        curves
+    }
+
+    fn chapter(&self, seen: &Seen) -> Chapter {
+        let figure = Figure::new("", "Standard deviation of the noise in round 1", "Test accuracy");
+        let figure = Allocator::ALL
+            .into_iter()
+            .filter_map(|allocator| {
+                let points = SIGMAS.map(|sigma| (sigma, allocator.curve(BASE, sigma)));
+                against(seen, allocator.name(), points)
+            })
+            .fold(figure.percent(), Figure::line);
+        let columns = SIGMAS.map(|sigma| format!("σ₀ = {sigma}"));
+        let rows = Allocator::ALL.map(|allocator| {
+            let curves = SIGMAS.map(|sigma| allocator.curve(BASE, sigma));
+            (allocator.name().to_owned(), curves.to_vec())
+        });
+        Chapter {
+            title: "Accuracy by initial noise".into(),
+            text:
+                "Four ways to share out the budget over ideal links. All methods with noise begin \
+                   with the same noise in round 1; by the paper's arithmetic that is the same \
+                   budget, by a proof it is not."
+                    .into(),
+            pictures: vec![Picture {
+                name: "noise-levels".into(),
+                caption:
+                    "Look at how early a curve leaves the level of no DP, and at the order of \
+                          the three methods where noise is large."
+                        .into(),
+                drawing: alone("Accuracy by initial noise, MNIST", figure),
+            }],
+            tables: vec![accuracy_table(seen, "Method", &columns, rows)],
+        }
+    }
+
+    fn judge(&self, seen: &Seen) -> Vec<Verdict> {
+        let none = Allocator::None.curve(BASE, 0.0);
+        let mut comparisons = Vec::new();
+        for sigma in SIGMAS {
+            let [lapa, arb, uniform] = Allocator::PRIVATE.map(|a| a.curve(BASE, sigma));
+            let what = |text: &str| format!("σ₀ = {sigma}: {text}");
+            let gains = |over, of| seen.gains(over, of);
+            comparisons.extend([
+                Comparison::positive(what("LAPA over ARB"), None, gains(&arb, &lapa)),
+                Comparison::positive(what("ARB over uniform"), None, gains(&uniform, &arb)),
+                Comparison::new(
+                    what("no DP over LAPA, nearly the same (within a point)"),
+                    "points",
+                    Test::Within(NEARLY),
+                    None,
+                    gains(&lapa, &none),
+                ),
+            ]);
+        }
+        let statement = "LAPA beats ARB and ARB beats uniform DP at each initial noise level, and \
+                         LAPA is nearly as good as no DP";
+        vec![Verdict::new("3", statement, comparisons)]
+    }
+}

@@ -1,0 +1,96 @@
+//! What travels beside gradients (the workflow's caption): claim 6.
+
+use super::chapter::Chapter;
+use super::curve::{Base, base};
+use super::{Comparison, Curve, PaperFigure, Seen, Test, Verdict};
+use crate::cell::Finished;
+use crate::report::Table;
+
+const BASE: Base = base!("paper/privacy.toml");
+
+/// Parameters of the paper's network, of 4 bytes each.
+pub(super) const PARAMETERS: u64 = 21_880;
+
+/// Bytes on the uplink of a run with LAPA.
+pub struct Overhead;
+
+/// LAPA with the file's noise: the run whose bytes are counted.
+pub(super) fn curve() -> Curve {
+    super::allocators::Allocator::Lapa.curve(BASE, 0.2)
+}
+
+/// Bytes of a run, by what they are.
+pub(super) struct Bytes {
+    /// From devices: gradients.
+    pub gradients: u64,
+    /// From devices: all else, which is label histograms, once.
+    pub histograms: u64,
+    /// To devices: the global model.
+    pub models: u64,
+}
+
+impl Bytes {
+    pub fn of(finished: &Finished) -> Self {
+        let uploads: u64 = finished.rounds.iter().map(|round| u64::from(round.sent)).sum();
+        let gradients = 4 * PARAMETERS * uploads;
+        Self {
+            gradients,
+            histograms: finished.summary.uplink_bytes - gradients,
+            models: finished.summary.downlink_bytes,
+        }
+    }
+
+    fn uplink(&self) -> u64 {
+        self.gradients + self.histograms
+    }
+}
+
+impl PaperFigure for Overhead {
+    fn name(&self) -> &'static str {
+        "overhead"
+    }
+
+    fn curves(&self) -> Vec<Curve> {
+        vec![curve()]
+    }
+
+    fn chapter(&self, seen: &Seen) -> Chapter {
+        let headers = ["What travels", "Direction", ">bytes in all", ">share of the uplink"];
+        let caption = "A run with LAPA on MNIST, all rounds, all devices.";
+        let mut table = Table::new(caption, &headers);
+        if let Some(finished) = seen.finished(&curve()).as_deref().and_then(|cells| cells.first()) {
+            let bytes = Bytes::of(finished);
+            let share = |part: u64| format!("{:.3} %", 100.0 * part as f64 / bytes.uplink() as f64);
+            for (what, part) in
+                [("gradients", bytes.gradients), ("label histograms, once", bytes.histograms)]
+            {
+                table.row([what.to_owned(), "up".into(), part.to_string(), share(part)]);
+            }
+            table.row([
+                "the global model".into(),
+                "down".into(),
+                bytes.models.to_string(),
+                "".to_owned(),
+            ]);
+        }
+        Chapter {
+            title: "Communication overhead".into(),
+            text: "The paper says that its workflow sends nothing but gradients. Wasserstein \
+                   weights need the devices' label histograms, once. Running statistics of batch \
+                   norm, which are no part of a gradient either, stay out: the base station takes \
+                   them from its test images. Budgets are decided by the base station from what it \
+                   receives anyway."
+                .into(),
+            pictures: Vec::new(),
+            tables: vec![table],
+        }
+    }
+
+    fn judge(&self, seen: &Seen) -> Vec<Verdict> {
+        let ours = seen.each(&curve(), |finished| Bytes::of(finished).histograms as f64);
+        let what = "on the uplink and no gradient: label histograms, once";
+        let comparison = Comparison::new(what, "bytes", Test::Within(0.0), Some(0.0), ours);
+        let statement = "Nothing but gradients is sent";
+        vec![Verdict::new("6", statement, vec![comparison])]
+    }
+}

@@ -1,0 +1,66 @@
+//! Pages that stand alone: text, tables and figures in one HTML file.
+//!
+//! [`page`] builds any page, [`run`] the one of a finished run. [`tensorboard`] writes a run's
+//! curves for TensorBoard.
+
+#[cfg(test)]
+pub(crate) mod check;
+mod crc32c;
+mod markdown;
+pub mod page;
+pub mod run;
+mod svg;
+pub mod tensorboard;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lapa::atomic::write_atomically;
+use lapa::observe::ObserveError;
+use lapa::plot::PlotError;
+use lapa::run::RunError;
+
+pub use markdown::markdown;
+pub use page::{Badge, Entry, Page, Table};
+
+/// Why a report cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The folder is not that of a run, or damaged.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The metrics cannot be read.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// A figure cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// A report is about a whole run.
+    #[error(
+        "{folder}: the run is not finished: go on with `lapa run --resume {folder}`, then ask again",
+        folder = .0.display()
+    )]
+    Unfinished(PathBuf),
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl ReportError {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+/// Writes a whole file, or leaves what was there.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {
+    write_atomically(path, |file| file.write_all(bytes)).map_err(ReportError::io("write", path))
+}

@@ -1,0 +1,467 @@
+//! The page of one finished run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lapa::config::{AllocatorName, Experiment};
+use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles, RoundRecord, read_metrics};
+use lapa::privatize::round_up;
+use lapa::run::{Manifest, RunFolder, Summary, SwitchingRound, UnderNoised, read_summary};
+use lapa_privacy::allocate::Basis;
+
+use super::page::{Badge, Entry, Page, Table};
+use super::{ReportError, tensorboard, write};
+
+/// The drawings that a run leaves, and what to look at in each.
+const PLOTS: [(&str, &str); 4] = [
+    (
+        "accuracy",
+        "Test accuracy after each evaluated round. Look at whether it still rises at the end: then \
+         more rounds would help, if the budget allows them.",
+    ),
+    (
+        "loss",
+        "Test loss after each evaluated round. A rise while accuracy stands still means that noise \
+         or the learning rate drives the model about.",
+    ),
+    (
+        "noise",
+        "Noise on each coordinate, on a logarithmic axis: what the devices add, what the receiver \
+         adds, and what the budgets ask for. Of the receiver's only the share κ counts. Medians \
+         hide single devices with too little: the warning above counts those.",
+    ),
+    (
+        "privacy",
+        "ε that the worst device has spent so far, on a logarithmic axis. The gap between the two \
+         lines is what the paper's sum leaves out.",
+    ),
+];
+
+/// Devices listed one by one; of more, quantiles are shown.
+const MOST_DEVICES: usize = 60;
+
+/// A finished run, read from its folder. No other process can write there while this lives.
+pub struct FinishedRun {
+    folder: RunFolder,
+    summary: Summary,
+    manifest: Manifest,
+    experiment: Experiment,
+    records: Vec<RoundRecord>,
+}
+
+impl FinishedRun {
+    /// Reads the run in `path`.
+    pub fn open(path: &Path) -> Result<Self, ReportError> {
+        let folder = RunFolder::open(path)?;
+        let summary = read_summary(path)?.ok_or_else(|| ReportError::Unfinished(path.into()))?;
+        let (manifest, experiment) = (folder.manifest()?, folder.experiment()?);
+        let records = read_metrics(&path.join("metrics.jsonl"))?;
+        Ok(Self { folder, summary, manifest, experiment, records })
+    }
+
+    /// Writes the page to `out`, or to `report.html` in the run's folder, and returns where it is.
+    pub fn write_page(&self, out: Option<&Path>) -> Result<PathBuf, ReportError> {
+        let path = out.map_or_else(|| self.folder.path().join("report.html"), Path::to_path_buf);
+        write(&path, self.page()?.as_bytes())?;
+        Ok(path)
+    }
+
+    /// Writes the curves for TensorBoard to `tensorboard/` in the run's folder, and returns the
+    /// file.
+    pub fn write_tensorboard(&self) -> Result<PathBuf, ReportError> {
+        let folder = self.folder.path().join("tensorboard");
+        tensorboard::write_events(&self.manifest, &self.records, &folder)
+    }
+
+    /// The page as HTML: what matters first, then figures, costs, and all that it was made with.
+    pub fn page(&self) -> Result<String, ReportError> {
+        let mut page = Page::new(&format!("Run {}", self.name()));
+        page.lead(&self.lead());
+        page.section("Privacy");
+        self.privacy(&mut page);
+        page.section("Curves");
+        self.figures(&mut page)?;
+        page.section("Cost").table(self.cost());
+        if let Some(last) = self.records.last() {
+            page.section("Devices in the last round");
+            page.paragraph(
+                "σ is the standard deviation of noise on each coordinate of an update; ε spent is \
+                 what the device's releases so far are provably worth.",
+            );
+            page.table(match &last.devices {
+                DeviceRecords::List(list) if list.len() <= MOST_DEVICES => devices(list),
+                devices => quantiles(devices),
+            });
+        }
+        page.section("How it was made");
+        page.table(self.origin());
+        page.details("The whole configuration", &self.experiment.to_toml());
+        Ok(page.finish())
+    }
+
+    /// The folder's name, also of `.`.
+    fn name(&self) -> String {
+        let path = self.folder.path();
+        let path = path.canonicalize().unwrap_or_else(|_| path.into());
+        path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn lead(&self) -> String {
+        let Summary { rounds, devices, privacy, .. } = &self.summary;
+        let accuracy = match self.summary.accuracy {
+            Some(accuracy) => format!("Accuracy {:.2} % on the test set", 100.0 * accuracy),
+            None => "The last round was not evaluated,".into(),
+        };
+        let epsilon = match self.noisy() {
+            true => format!(
+                "Provable for the worst device: ε {}; claimed by the paper's formulas: ε {}; \
+                 δ {:e}.",
+                round_up(privacy.epsilon_provable),
+                round_up(privacy.epsilon_claimed),
+                privacy.delta
+            ),
+            false => "No noise was added: ε is ∞.".into(),
+        };
+        format!("{accuracy} after {rounds} rounds on {devices} devices. {epsilon}")
+    }
+
+    fn noisy(&self) -> bool {
+        self.experiment.privacy.allocator != AllocatorName::None
+    }
+
+    fn privacy(&self, page: &mut Page) {
+        let privacy = &self.summary.privacy;
+        if let UnderNoised { device_rounds: count @ 1.., worst_factor: Some(worst) } =
+            self.summary.under_noised
+        {
+            page.warning(&format!(
+                "{count} releases (one for each device and round) had less noise than their \
+                 budgets ask for, the worst {} times less. The provable figure counts the noise \
+                 that they really had.",
+                round_up(worst)
+            ));
+        }
+        let mut table = Table::new("", &["Figure", ">Value", "Standing", "What it is"]);
+        let (standing, meaning) = self.provable();
+        let figure = |epsilon: f64| Entry::from(round_up(epsilon));
+        let words = |text: &str| Entry::from(text);
+        table.row([
+            words("ε provable"),
+            figure(privacy.epsilon_provable),
+            standing,
+            words(meaning),
+        ]);
+        table.row([
+            words("ε claimed"),
+            figure(privacy.epsilon_claimed),
+            self.claimed(),
+            words("What the paper's formulas add up to, over rounds and devices."),
+        ]);
+        table.row([
+            words("ε spent"),
+            figure(privacy.epsilon_spent),
+            Entry::badge(Badge::Unknown, "read afterwards"),
+            words("What the worst device really spent, over all runs on the same ledger."),
+        ]);
+        let trust = self.experiment.privacy.channel_trust;
+        if trust > 0.0 {
+            table.row([
+                words("ε without channel"),
+                figure(privacy.epsilon_without_channel),
+                Entry::badge(Badge::Unknown, "read afterwards"),
+                words("The same if no noise of the radio channel is counted."),
+            ]);
+        }
+        table.row([
+            words("δ"),
+            format!("{:e}", privacy.delta).into(),
+            words(""),
+            words("How likely the guarantee may fail, for all of the figures above."),
+        ]);
+        let (standing, assumes) = match trust {
+            0.0 => (
+                Entry::badge(Badge::Good, "assumes nothing"),
+                "No noise of the channel is counted: the figures hold for any receiver.",
+            ),
+            _ => (
+                Entry::badge(Badge::Mixed, "an assumption"),
+                "Share of the variance of the receiver's noise that is counted. It holds only as \
+                 long as nobody listens with a better receiver, or from nearer, than is declared.",
+            ),
+        };
+        table.row([words("κ"), trust.to_string().into(), standing, words(assumes)]);
+        page.table(table).paragraph(&privacy.privacy);
+    }
+
+    /// What the provable ε stands on.
+    fn provable(&self) -> (Entry, &'static str) {
+        let privacy = &self.experiment.privacy;
+        if self.summary.privacy.epsilon_provable.is_infinite() {
+            return (
+                Entry::badge(Badge::Bad, "nothing proved"),
+                "Something was released without noise.",
+            );
+        }
+        match (privacy.basis, privacy.allocator) {
+            (Basis::Certified, _) => (
+                Entry::badge(Badge::Good, "proved in advance"),
+                "The worst device's budget, declared before round 1 and kept by its filter.",
+            ),
+            (Basis::Paper, AllocatorName::Uniform) => (
+                Entry::badge(Badge::Good, "proved"),
+                "What the noise is worth for the worst device; the schedule was fixed in advance.",
+            ),
+            (Basis::Paper, _) => (
+                Entry::badge(Badge::Mixed, "a reading"),
+                "What the noise is worth for the worst device. The schedule was chosen during the \
+                 run, so it is no promise made in advance.",
+            ),
+        }
+    }
+
+    /// Whether the claim keeps within what is proved.
+    fn claimed(&self) -> Entry {
+        let privacy = &self.summary.privacy;
+        if privacy.epsilon_claimed.is_infinite() {
+            Entry::badge(Badge::Unknown, "claims nothing")
+        } else if privacy.epsilon_claimed >= privacy.epsilon_provable {
+            Entry::badge(Badge::Good, "not below the provable")
+        } else {
+            Entry::badge(Badge::Bad, "below the provable")
+        }
+    }
+
+    fn figures(&self, page: &mut Page) -> Result<(), ReportError> {
+        for (name, caption) in PLOTS {
+            let path = self.folder.path().join("plots").join(format!("{name}.svg"));
+            // A plot without a single finite value was left out.
+            if path.is_file() {
+                let svg = fs::read_to_string(&path).map_err(ReportError::io("read", &path))?;
+                page.figure(&svg, caption);
+            }
+        }
+        Ok(())
+    }
+
+    fn cost(&self) -> Table {
+        let summary = &self.summary;
+        let mut table = Table::new("", &["What", ">All rounds", "Unit"]);
+        table.row(["Sent by the devices".into(), megabytes(summary.uplink_bytes), "MB".into()]);
+        table.row([
+            "Sent by the base station".into(),
+            megabytes(summary.downlink_bytes),
+            "MB".into(),
+        ]);
+        if summary.airtime_s > 0.0 {
+            table.row(["On the air".into(), format!("{:.3}", summary.airtime_s), "s".into()]);
+            let energy = format!("{:.4}", summary.energy_j);
+            table.row(["Radiated by the devices, at most".into(), energy, "J".into()]);
+        }
+        let silent = "Devices told not to send, for a bad link".to_owned();
+        table.row([silent, summary.outages.to_string(), "device-rounds".into()]);
+        let last = "Last round with artificial noise".to_owned();
+        match &summary.switching_round {
+            Some(SwitchingRound::All(round)) => {
+                table.row([last, round.to_string(), format!("of {}", summary.rounds)]);
+            }
+            Some(each) => {
+                if let Some([least, median, most]) = each.spread() {
+                    let unit = format!("of {}, median {median}", summary.rounds);
+                    table.row([last, format!("{least} to {most}"), unit]);
+                }
+            }
+            None => {}
+        }
+        table.row(["Computing".into(), format!("{:.1}", summary.seconds), "s".into()]);
+        table
+    }
+
+    fn origin(&self) -> Table {
+        let Manifest { version, seed, entropy, kernels, data, machine, .. } = &self.manifest;
+        let mut table = Table::new("", &["What", "Which"]);
+        let parameters = self.manifest.parameters;
+        let computer = format!("{} {}, {} cores", machine.os, machine.arch, machine.cores);
+        for (what, which) in [
+            ("Version of lapa", version.clone()),
+            ("Seed", seed.to_string()),
+            ("Noise and batches from", entropy.clone()),
+            ("Data", data.name.clone()),
+            ("Model parameters", parameters.to_string()),
+            ("Each device uploads", self.manifest.upload.clone()),
+            ("Machine", format!("{computer}, {kernels} kernels")),
+        ] {
+            table.row([what.to_owned(), which]);
+        }
+        table
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / 1e6)
+}
+
+/// One line per device.
+fn devices(list: &[DeviceRecord]) -> Table {
+    let headers = [
+        ">Device",
+        ">Samples",
+        "Link",
+        ">SINR in dB",
+        ">Symbol errors",
+        ">Weight",
+        ">σ artificial",
+        ">σ channel",
+        ">σ required",
+        ">ε spent",
+    ];
+    let mut table = Table::new("", &headers);
+    for device in list {
+        let link = match device.selected {
+            true => Entry::badge(Badge::Good, "sends"),
+            false => Entry::badge(Badge::Bad, "told not to send"),
+        };
+        table.row([
+            device.device.to_string().into(),
+            device.samples.to_string().into(),
+            link,
+            fixed(device.sinr_db, 1).into(),
+            small(device.ser).into(),
+            fixed(device.weight, 3).into(),
+            small(device.sigma_artificial).into(),
+            small(device.sigma_channel).into(),
+            small(device.sigma_required).into(),
+            Entry::from(round_up(device.spent_provable)),
+        ]);
+    }
+    table
+}
+
+/// One line per quantity.
+fn quantiles(devices: &DeviceRecords) -> Table {
+    let summary = devices.summary();
+    let caption = format!("{} devices sent.", summary.count);
+    let headers = ["Quantity", ">Least", ">Lower quartile", ">Median", ">Upper quartile", ">Most"];
+    let mut table = Table::new(&caption, &headers);
+    let mut row = |name: &str, quantiles: Option<Quantiles>, shown: fn(f64) -> String| {
+        let cells = match quantiles {
+            Some(q) => [q.min, q.q25, q.median, q.q75, q.max].map(shown),
+            None => std::array::from_fn(|_| "–".to_owned()),
+        };
+        table.row(std::iter::once(name.to_owned()).chain(cells));
+    };
+    row("SINR in dB", summary.sinr_db, |sinr| fixed(sinr, 1));
+    row("Symbol errors", summary.ser, small);
+    row("Weight", summary.weight, |weight| fixed(weight, 3));
+    row("σ artificial", summary.sigma_artificial, small);
+    row("σ channel", summary.sigma_channel, small);
+    row("σ required", summary.sigma_required, small);
+    row("ε spent", summary.spent_provable, round_up);
+    table
+}
+
+/// A number of ordinary size.
+fn fixed(value: f64, decimals: usize) -> String {
+    if value.is_infinite() { infinity(value) } else { format!("{value:.decimals$}") }
+}
+
+/// A number that may be very small.
+fn small(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        value if value.is_infinite() => infinity(value),
+        value => format!("{value:.2e}"),
+    }
+}
+
+fn infinity(value: f64) -> String {
+    if value > 0.0 { "∞".into() } else { "−∞".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use lapa::data::DataName;
+    use lapa::run::Run;
+
+    use super::*;
+    use crate::report::check::check;
+
+    const SMALL: &str = r#"
+        profile = "paper"
+        run = { rounds = 3, evaluate_every = 1, threads = 1 }
+        data.name = "synthetic"
+        partition = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
+        model.name = "logistic"
+        radio.noise_power_w = 1e-12
+        transmit = { uplink = "analog", access = "orthogonal" }
+    "#;
+    const SWITCH: &str = r#"
+        privacy = { initial_sigma = 0.05, channel_trust = 1 }
+        control = { noise = "switch", switch_rule = "sum" }
+    "#;
+    const PLAIN: &str = r#"
+        privacy.allocator = "none"
+        observe.devices = "summary"
+    "#;
+
+    fn begin(folder: &Path, more: &str) -> Run {
+        let experiment = Experiment::from_toml(&format!("{SMALL}{more}"), "test", &[]).unwrap();
+        let data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
+        Run::create(experiment, data, folder).unwrap()
+    }
+
+    fn page(name: &str, more: &str) -> String {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(name);
+        begin(&folder, more).execute(&mut |_| ControlFlow::Continue(())).unwrap();
+        let run = FinishedRun::open(&folder).unwrap();
+        let path = run.write_page(None).unwrap();
+        assert_eq!(path, folder.join("report.html"));
+        let html = fs::read_to_string(path).unwrap();
+        check(&html).unwrap();
+        html
+    }
+
+    #[test]
+    fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
+        let html = page("<script>x", SWITCH);
+        assert!(html.contains("<h1>Run &lt;script&gt;x</h1>"), "{html}");
+        for text in [
+            "Warning:",
+            "had less noise than their budgets ask for",
+            "<span class=\"badge bad\">below the provable</span>",
+            "<span class=\"badge mixed\">a reading</span>",
+            "<span class=\"badge mixed\">an assumption</span>",
+            "ε without channel",
+            "Last round with artificial noise",
+            "<td class=\"number\">∞</td>",
+            "switch_rule = &quot;sum&quot;",
+        ] {
+            assert!(html.contains(text), "{text}");
+        }
+        assert_eq!(html.matches("<svg ").count(), PLOTS.len());
+    }
+
+    #[test]
+    fn without_noise_nothing_is_proved_and_nothing_is_drawn_of_it() {
+        let html = page("plain", PLAIN);
+        for text in ["No noise was added: ε is ∞.", "nothing proved", "claims nothing", "Median"]
+        {
+            assert!(html.contains(text), "{text}");
+        }
+        assert!(!html.contains("Warning:") && !html.contains("ε without channel"));
+        assert_eq!(html.matches("<svg ").count(), 2);
+    }
+
+    #[test]
+    fn an_unfinished_run_has_no_page_and_says_how_to_go_on() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("r");
+        drop(begin(&folder, SWITCH));
+        let error = FinishedRun::open(&folder).err().unwrap().to_string();
+        assert!(error.contains(&format!("lapa run --resume {}", folder.display())), "{error}");
+        let error = FinishedRun::open(place.path()).err().unwrap().to_string();
+        assert!(error.contains("is not the folder of a run"), "{error}");
+    }
+}

@@ -1,0 +1,217 @@
+//! What a sweep found: `sweep.json`, `sweep.parquet`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use lapa::atomic::write_atomically;
+use lapa::observe::{ObserveError, number, write_table};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Grid, Sweep};
+use crate::cell::Finished;
+use crate::execute::Executed;
+use crate::statistics::Estimate;
+
+/// All that a sweep found. No timings: the same sweep gives the same bytes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Keys and values.
+    #[serde(rename = "keys")]
+    pub grid: Grid,
+    /// Seeds of every point.
+    pub seeds: Vec<u64>,
+    /// The points, in the order of the grid.
+    pub points: Vec<Point>,
+}
+
+/// A point of the grid.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// Its value of each key.
+    pub values: Map<String, Value>,
+    /// Over the seeds; none if a cell is missing.
+    pub result: Option<PointResult>,
+    /// One for each seed.
+    pub cells: Vec<CellRow>,
+}
+
+/// What the cells of a point come to: means with 95 % intervals, and the worst ε.
+#[derive(Clone, Debug, Serialize)]
+pub struct PointResult {
+    /// Test accuracy, a fraction.
+    pub accuracy: Estimate,
+    /// Mean test loss.
+    pub loss: Estimate,
+    /// The largest over the seeds.
+    #[serde(with = "number")]
+    pub epsilon_provable: f64,
+    /// The largest over the seeds.
+    #[serde(with = "number")]
+    pub epsilon_claimed: f64,
+    /// δ of both.
+    pub delta: f64,
+    /// Bytes the devices sent.
+    pub uplink_bytes: Estimate,
+    /// What the devices radiated, at most.
+    pub energy_j: Estimate,
+    /// The accuracy over the rounds.
+    pub rounds: Vec<RoundAccuracy>,
+}
+
+/// The accuracy after a round.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RoundAccuracy {
+    /// Round, from 1.
+    pub round: u32,
+    /// Over the seeds.
+    pub accuracy: Estimate,
+}
+
+/// A cell of a point.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellRow {
+    /// Its seed.
+    pub seed: u64,
+    /// Its name in the folder of cells.
+    pub cell: String,
+    /// What it left; none if it failed.
+    pub result: Option<CellResult>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// What a cell left.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CellResult {
+    /// Test accuracy, the mean of the last five evaluations, a fraction.
+    pub accuracy: f64,
+    /// Test loss, the mean of the last five evaluations.
+    pub loss: f64,
+    /// What is proved for the worst device.
+    #[serde(with = "number")]
+    pub epsilon_provable: f64,
+    /// What the paper's arithmetic claims.
+    #[serde(with = "number")]
+    pub epsilon_claimed: f64,
+    /// δ of both.
+    pub delta: f64,
+    /// Bytes the devices sent.
+    pub uplink_bytes: u64,
+    /// What the devices radiated, at most.
+    pub energy_j: f64,
+}
+
+/// Columns of a cell's result in the table.
+const RESULT: [&str; 7] = [
+    "accuracy",
+    "loss",
+    "epsilon_provable",
+    "epsilon_claimed",
+    "delta",
+    "uplink_bytes",
+    "energy_j",
+];
+
+impl Outcome {
+    /// What became of the cells of a sweep.
+    pub fn new(sweep: &Sweep, executed: &Executed) -> Self {
+        let (cells, seeds) = (sweep.cells(), sweep.seeds().collect::<Vec<_>>());
+        // By name, since equal cells run once.
+        let failures: BTreeMap<&str, &String> =
+            executed.failures.iter().map(|(cell, why)| (cells[*cell].id(), why)).collect();
+        let point = |(settings, cells): (Vec<&super::Setting>, &[crate::cell::Cell])| {
+            let values = settings.iter().map(|s| (s.change().path(), s.value().clone()));
+            let row = |(cell, &seed): (&crate::cell::Cell, &u64)| CellRow {
+                seed,
+                cell: cell.id().into(),
+                result: executed.results.get(cell).map(CellResult::of),
+                error: failures.get(cell.id()).map(|why| why.to_string()),
+            };
+            Point {
+                values: values.collect(),
+                result: executed.results.all(cells).map(|finished| PointResult::of(&finished)),
+                cells: cells.iter().zip(&seeds).map(row).collect(),
+            }
+        };
+        let points = sweep.grid().points().zip(cells.chunks(seeds.len().max(1))).map(point);
+        Self { grid: sweep.grid().clone(), points: points.collect(), seeds }
+    }
+
+    /// The cells that failed, with their points.
+    pub fn failures(&self) -> impl Iterator<Item = (&Point, &CellRow)> {
+        let cells = self.points.iter().flat_map(|p| p.cells.iter().map(move |cell| (p, cell)));
+        cells.filter(|(_, cell)| cell.result.is_none())
+    }
+
+    /// Writes `sweep.json` and `sweep.parquet` into `folder`.
+    pub fn write(&self, folder: &Path) -> Result<(), ObserveError> {
+        let path = folder.join("sweep.json");
+        write_atomically(&path, |file| {
+            let mut text = serde_json::to_string_pretty(self)?;
+            text.push('\n');
+            file.write_all(text.as_bytes())
+        })
+        .map_err(|source| ObserveError::Io { path, action: "write", source })?;
+        let keys = self.grid.keys().iter().map(|key| key.name());
+        let names = keys.chain(["seed"]).chain(RESULT).chain(["cell"]).map(str::to_owned);
+        let rows = self.points.iter().flat_map(|p| p.cells.iter().map(move |cell| row(p, cell)));
+        let (names, rows): (Vec<_>, Vec<_>) = (names.collect(), rows.collect());
+        write_table(&names, &rows, &folder.join("sweep.parquet"))
+    }
+}
+
+/// A row of the table.
+fn row(point: &Point, cell: &CellRow) -> Vec<Value> {
+    let result = serde_json::to_value(cell.result).unwrap_or_default();
+    let mut row: Vec<Value> = point.values.values().cloned().collect();
+    row.push(cell.seed.into());
+    row.extend(RESULT.map(|name| result.get(name).cloned().unwrap_or_default()));
+    row.push(cell.cell.clone().into());
+    row
+}
+
+impl PointResult {
+    fn of(cells: &[&Finished]) -> Self {
+        let results: Vec<CellResult> = cells.iter().map(|cell| CellResult::of(cell)).collect();
+        let each = |value: fn(&CellResult) -> f64| results.iter().map(value).collect::<Vec<_>>();
+        let worst = |value| each(value).into_iter().fold(0.0, f64::max);
+        Self {
+            accuracy: Estimate::of(&each(|cell| cell.accuracy)),
+            loss: Estimate::of(&each(|cell| cell.loss)),
+            epsilon_provable: worst(|cell| cell.epsilon_provable),
+            epsilon_claimed: worst(|cell| cell.epsilon_claimed),
+            delta: worst(|cell| cell.delta),
+            uplink_bytes: Estimate::of(&each(|cell| cell.uplink_bytes as f64)),
+            energy_j: Estimate::of(&each(|cell| cell.energy_j)),
+            rounds: rounds(cells),
+        }
+    }
+}
+
+/// The accuracy after each round in which it was evaluated.
+fn rounds(cells: &[&Finished]) -> Vec<RoundAccuracy> {
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (round, accuracy) in cells.iter().flat_map(|cell| cell.evaluations()) {
+        rounds.entry(round).or_default().push(accuracy);
+    }
+    let mean =
+        |(round, values): (u32, Vec<f64>)| RoundAccuracy { round, accuracy: Estimate::of(&values) };
+    rounds.into_iter().map(mean).collect()
+}
+
+impl CellResult {
+    fn of(finished: &Finished) -> Self {
+        let summary = &finished.summary;
+        Self {
+            accuracy: finished.accuracy(),
+            loss: finished.loss(),
+            epsilon_provable: summary.privacy.epsilon_provable,
+            epsilon_claimed: summary.privacy.epsilon_claimed,
+            delta: summary.privacy.delta,
+            uplink_bytes: summary.uplink_bytes,
+            energy_j: summary.energy_j,
+        }
+    }
+}

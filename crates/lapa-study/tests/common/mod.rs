@@ -1,0 +1,68 @@
+//! Small quick cells.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, OnceLock};
+
+use lapa::config::{ConfigError, Experiment, Override};
+use lapa::data::{DataName, Split};
+use lapa_study::cell::Cell;
+use lapa_study::execute::{Datasets, Event, Executed, execute};
+use lapa_study::store::Store;
+
+/// The first few hundred synthetic digits.
+pub fn data() -> Datasets {
+    static DATA: OnceLock<Datasets> = OnceLock::new();
+    let data = DATA.get_or_init(|| {
+        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
+        let shorten = |split: &mut Split, len: usize| {
+            Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
+            split.labels.truncate(len);
+        };
+        shorten(&mut data.train, 600);
+        shorten(&mut data.test, 100);
+        Datasets::from([(DataName::Synthetic, data)])
+    });
+    data.clone()
+}
+
+/// Four devices and a small model; `changes` win.
+pub fn experiment(changes: &[Override]) -> Result<Experiment, ConfigError> {
+    let text = "
+        data.name = 'synthetic'
+        run = { rounds = 6, seed = 3, evaluate_every = 2 }
+        model.name = 'logistic'
+        learn = { batch_fraction = 0.25, momentum = 0 }
+        privacy = { epsilon = 20 }
+        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+    ";
+    Experiment::from_toml(text, "test", changes)
+}
+
+/// More samples than there are: refused when the run begins, not when the file is read.
+pub const TOO_MANY: &str = "partition.iid_samples=[5000,6000]";
+
+/// What happened to cells, in order.
+#[derive(Default)]
+pub struct Heard {
+    pub started: Vec<usize>,
+    pub finished: Vec<usize>,
+    pub failed: Vec<usize>,
+}
+
+/// Runs cells and listens; breaks off once `most` are finished.
+pub fn run(cells: &[Cell], store: &Store, threads: usize, most: usize) -> (Executed, Heard) {
+    let mut heard = Heard::default();
+    let executed = execute(cells, store, &data(), threads, &mut |event| {
+        match event {
+            Event::Started { cell } => heard.started.push(cell),
+            Event::Finished { cell, .. } => heard.finished.push(cell),
+            Event::Failed { cell, .. } => heard.failed.push(cell),
+            Event::Round { .. } => {}
+        }
+        match heard.finished.len() < most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    (executed.unwrap(), heard)
+}

@@ -1,0 +1,85 @@
+//! Many cells: what runs, what is kept, what fails.
+
+mod common;
+
+use std::fs;
+
+use common::{TOO_MANY, experiment, run};
+use lapa::config::Override;
+use lapa_study::cell::Cell;
+use lapa_study::store::Store;
+
+fn cell(changes: &[&str]) -> Cell {
+    let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+    Cell::new(experiment(&changes).unwrap())
+}
+
+#[test]
+fn equal_cells_run_once_and_finished_ones_never_again() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    // Threads are no difference.
+    let cells = [cell(&[]), cell(&["run.seed=4"]), cell(&["run.threads=2"]), cell(&[])];
+    let (executed, heard) = run(&cells, &store, 2, usize::MAX);
+    assert_eq!((heard.started.len(), heard.finished.len()), (2, 2));
+    assert!(!executed.stopped && executed.failures.is_empty());
+    let [first, _, third, fourth] = executed.results.all(&cells).unwrap()[..] else {
+        panic!("four cells")
+    };
+    assert!(first == third && first == fourth);
+    let (again, heard) = run(&cells, &store, 2, usize::MAX);
+    assert_eq!(heard.started, [] as [usize; 0]);
+    // What was read back is what was written, to the bit and with the times.
+    assert_eq!(again.results.all(&cells), executed.results.all(&cells));
+}
+
+#[test]
+fn a_cell_whose_file_is_damaged_runs_again() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let cells = [cell(&[]), cell(&["run.seed=4"])];
+    let (whole, _) = run(&cells, &store, 1, usize::MAX);
+    let file = place.path().join("cells").join(cells[1].id()).with_extension("json");
+    let text = fs::read_to_string(&file).unwrap();
+    for damaged in ["", "{}", &text[..text.len() / 2]] {
+        fs::write(&file, damaged).unwrap();
+        let (executed, heard) = run(&cells, &store, 1, usize::MAX);
+        assert_eq!(heard.started, [1]);
+        let [before, after] = [&whole, &executed].map(|e| e.results.get(&cells[1]).unwrap());
+        assert_eq!(before.rounds, after.rounds);
+    }
+}
+
+#[test]
+fn a_failure_costs_one_cell() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let (seed, other) = ("run.seed=4", "run.seed=5");
+    let cells = [cell(&[TOO_MANY]), cell(&[seed]), cell(&[TOO_MANY, other]), cell(&[other])];
+    let (executed, heard) = run(&cells, &store, 2, usize::MAX);
+    let failed: Vec<usize> = executed.failures.iter().map(|(cell, _)| *cell).collect();
+    assert_eq!(failed, [0, 2]);
+    for (_, why) in &executed.failures {
+        assert!(why.contains("samples"), "{why}");
+    }
+    assert_eq!((heard.started.len(), heard.finished.len(), heard.failed.len()), (4, 2, 2));
+    assert!(!executed.stopped);
+    assert!(executed.results.get(&cells[1]).is_some() && executed.results.get(&cells[3]).is_some());
+    // A failure is not kept: it is tried again.
+    assert_eq!(run(&cells, &store, 1, usize::MAX).1.started, [0, 2]);
+}
+
+#[test]
+fn a_pilot_on_private_data_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let cells = [cell(&[
+        "transmit.uplink=analog",
+        "control.power=closed-form",
+        "control.pilot=private",
+        "control.pilot_share=0.2",
+    ])];
+    let (executed, _) = run(&cells, &store, 1, usize::MAX);
+    let [(0, why)] = &executed.failures[..] else { panic!("{:?}", executed.failures) };
+    assert!(why.contains("control.pilot = \"private\" is charged to a ledger"), "{why}");
+}
