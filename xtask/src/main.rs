@@ -3,6 +3,7 @@
 mod bench_accounting;
 mod bench_ddpg;
 mod bench_peers;
+mod browser;
 mod edges;
 mod generate;
 mod house;
@@ -36,7 +37,9 @@ enum Task {
     ///
     /// Runs `cargo test --workspace` (unit, integration and documentation tests; examples are
     /// built) and passes on its output and exit code. Without a network the data sets may be
-    /// missing: the tests that need them then say so and skip.
+    /// missing: the tests that need them then say so and skip. Afterwards headless Chromium opens
+    /// a report, and fails on anything on its console; root on Debian gets one by apt-get, others
+    /// without one get a notice.
     Test {
         /// Also run the long tests: whole training runs, minutes instead of seconds.
         #[arg(long)]

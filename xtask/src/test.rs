@@ -1,11 +1,12 @@
 //! `cargo xtask test`.
 
-use crate::{Outcome, process};
+use crate::{Outcome, browser, process};
 
 /// Data sets that some tests read; those tests skip with a message when they are missing.
 const DATA_SETS: [&str; 2] = ["mnist", "fashion-mnist"];
 
-/// Fetches the data sets, runs the tests and passes on their exit code.
+/// Fetches the data sets, runs the tests, and opens a report in a browser. Passes on the exit code
+/// of what fails first.
 pub fn run(long: bool) -> Outcome {
     for name in DATA_SETS {
         let mut get = process::cargo();
@@ -19,5 +20,9 @@ pub fn run(long: bool) -> Outcome {
     if long {
         test.env("LAPA_TEST_LONG", "1");
     }
-    process::run(&mut test).map(process::exit_code)
+    let status = process::run(&mut test)?;
+    if !status.success() {
+        return Ok(process::exit_code(status));
+    }
+    browser::run()
 }
