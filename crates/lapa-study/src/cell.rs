@@ -73,7 +73,7 @@ pub struct Round {
     /// Mean test loss.
     #[serde(with = "number::optional")]
     pub loss: Option<f64>,
-    /// ε^[t]
+    /// `ε^[t]`
     #[serde(with = "number::optional")]
     pub epsilon_round: Option<f64>,
     /// Devices that sent.
