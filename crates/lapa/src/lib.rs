@@ -37,6 +37,7 @@ pub mod federation;
 pub mod learn;
 pub mod model;
 pub mod observe;
+pub mod page;
 pub mod partition;
 pub mod plot;
 pub mod privatize;

@@ -31,7 +31,7 @@ fn rows(table: &Table) -> String {
     let rule = |header: &String| if header.starts_with('>') { "---:" } else { "---" };
     text += &line(table.headers.iter().map(|header| rule(header).to_owned()).collect());
     for row in &table.rows {
-        text += &line(row.iter().map(|entry| plain(&entry.text)).collect());
+        text += &line(row.iter().map(|entry| plain(entry.text())).collect());
     }
     text
 }

@@ -1,15 +1,11 @@
 //! Pages that stand alone: text, tables and figures in one HTML file.
 //!
-//! [`page`] builds any page, [`run`] the one of a finished run. [`tensorboard`] writes a run's
+//! [`run`] is the page of a finished run, made with [`lapa::page`]. [`tensorboard`] writes a run's
 //! curves for TensorBoard.
 
-#[cfg(test)]
-pub(crate) mod check;
 mod crc32c;
 mod markdown;
-pub mod page;
 pub mod run;
-mod svg;
 pub mod tensorboard;
 
 use std::io::{self, Write};
@@ -20,8 +16,8 @@ use lapa::observe::ObserveError;
 use lapa::plot::PlotError;
 use lapa::run::RunError;
 
+pub use lapa::page::{Badge, Entry, Page, Table};
 pub use markdown::markdown;
-pub use page::{Badge, Entry, Page, Table};
 
 /// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use lapa::privatize::round_up;
 use lapa::run::{Manifest, RunFolder, Summary, SwitchingRound, UnderNoised, read_summary};
 use lapa_privacy::allocate::Basis;
 
-use super::page::{Badge, Entry, Page, Table};
+use super::{Badge, Entry, Page, Table};
 use super::{ReportError, tensorboard, write};
 
 /// The drawings that a run leaves, and what to look at in each.
@@ -385,7 +385,7 @@ mod tests {
     use lapa::run::Run;
 
     use super::*;
-    use crate::report::check::check;
+    use lapa::page::check::check;
 
     const SMALL: &str = r#"
         profile = "paper"

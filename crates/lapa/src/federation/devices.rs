@@ -153,6 +153,7 @@ impl Federation {
         granted: &[Granted],
         sent: Vec<PrivateUpdate>,
     ) -> Result<Vec<Received>, FederationError> {
+        self.senders = granted.iter().map(|granted| granted.device).collect();
         let (experiment, uplink) = (&self.experiment, &self.uplink);
         let arrivals = match &self.links {
             Some(links) if !uplink.is_separable() => {

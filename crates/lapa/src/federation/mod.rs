@@ -38,6 +38,8 @@ pub struct Federation {
     pub(crate) delta: GlobalDelta,
     updates: Vec<LocalUpdate>,
     pub(crate) received: Vec<Received>,
+    /// Whose updates `received` are.
+    senders: Vec<u32>,
     /// The public number of samples of each device.
     public_samples: Vec<u32>,
     budgets: Budgets,
@@ -70,6 +72,31 @@ impl Federation {
         data: Dataset,
         network: Network,
     ) -> Result<Self, FederationError> {
+        let partition = crate::partition::partition(
+            &experiment.partition,
+            &data.train.labels,
+            data.classes,
+            experiment.run.seed,
+        )?;
+        let sizes: Vec<u32> =
+            partition.devices.iter().map(|device| device.samples.len() as u32).collect();
+        Self::with_records(experiment, data, network, partition, &sizes)
+    }
+
+    /// As [`Federation::with_network`], for records that were dealt elsewhere. `sizes` are the
+    /// numbers of records that the devices declare: one that holds fewer has records of zero
+    /// gradient in their place, as zero-out adjacency has it.
+    ///
+    /// # Panics
+    /// If there is not one size for each device, or a sample is not in the training set.
+    pub fn with_records(
+        experiment: Experiment,
+        data: Dataset,
+        network: Network,
+        partition: Partition,
+        sizes: &[u32],
+    ) -> Result<Self, FederationError> {
+        assert_eq!(sizes.len(), partition.devices.len(), "sizes");
         let (inputs, outputs) = (data.train.rows * data.train.cols, data.classes);
         if network.inputs() != inputs || network.classes() < outputs {
             let (has_inputs, has_outputs) = (network.inputs(), network.classes());
@@ -84,18 +111,10 @@ impl Federation {
             return Err(FederationError::PowersNotChosen { power });
         }
         let seed = experiment.run.seed;
-        let partition = crate::partition::partition(
-            &experiment.partition,
-            &data.train.labels,
-            data.classes,
-            seed,
-        )?;
         let network = Arc::new(network);
         let crew = Crew::new(experiment.run.threads, &network)?;
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
-        let sizes: Vec<u32> =
-            partition.devices.iter().map(|device| device.samples.len() as u32).collect();
-        let public_samples = public_samples(&experiment, &sizes);
+        let public_samples = public_samples(&experiment, sizes);
         let budgets = Budgets::new(&experiment, &public_samples, parameters.len())?;
         let ideal = experiment.transmit.uplink == UplinkName::Ideal
             && experiment.aggregate.threshold() == Threshold::None;
@@ -113,6 +132,7 @@ impl Federation {
             delta: GlobalDelta::default(),
             updates: Vec::new(),
             received: Vec::new(),
+            senders: Vec::new(),
             public_samples,
             budgets,
             links,
@@ -188,6 +208,16 @@ impl Federation {
         let mut warnings = self.budgets.take_warnings();
         warnings.append(&mut self.warnings);
         warnings
+    }
+
+    /// What the base station received in the last round, by device: the transcript.
+    pub fn received(&self) -> impl Iterator<Item = (u32, &Received)> {
+        self.senders.iter().copied().zip(&self.received)
+    }
+
+    /// The public number of samples of each device.
+    pub fn public_samples(&self) -> &[u32] {
+        &self.public_samples
     }
 
     /// Rounds done.

@@ -1,6 +1,6 @@
 //! How the devices' budgets stand: what was spent, what was declared.
 
-use lapa_privacy::ledger::add_up;
+use lapa_privacy::ledger::{Recorded, add_up};
 use lapa_privacy::{Filter, Release};
 
 use super::{Budgets, PrivatizeError};
@@ -55,6 +55,11 @@ impl Budgets {
             readings.push((self.readings.provable(filter, spent, self.delta)?, declared));
         }
         Ok(readings)
+    }
+
+    /// Every release on the ledger, of all runs, in the order of recording.
+    pub fn releases(&self) -> Result<Vec<Recorded>, PrivatizeError> {
+        Ok(self.ledger.releases()?)
     }
 
     /// The budget that each device was given before round 1; none where nothing is enforced.

@@ -1,6 +1,6 @@
 //! Drawings as part of a page.
 
-use super::page::escape;
+use super::escape;
 
 /// The `<svg>` element of a file, to stand in a page beside others: without what stands before it,
 /// with ids that begin with `prefix`, and with a label for whoever does not see it.

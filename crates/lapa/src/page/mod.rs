@@ -1,6 +1,7 @@
 //! A page that stands alone: style and drawings are part of it, nothing is fetched, nothing runs.
 
-use super::svg;
+pub mod check;
+mod svg;
 
 const STYLE: &str = include_str!("page.css");
 /// Tells browsers to run nothing and to fetch nothing, whatever the page holds.
@@ -46,11 +47,16 @@ impl Table {
 /// A cell of a table.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub(super) text: String,
+    text: String,
     badge: Option<Badge>,
 }
 
 impl Entry {
+    /// What it says.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Words that judge, as a coloured badge.
     pub fn badge(badge: Badge, text: impl Into<String>) -> Self {
         Self { text: text.into(), badge: Some(badge) }
@@ -215,7 +221,7 @@ impl Page {
 }
 
 /// Text as HTML that shows it, in elements and in quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -232,8 +238,8 @@ pub(super) fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::check::check;
     use super::*;
-    use crate::report::check::check;
 
     const EVIL: &str = "<script>alert('1')</script> & \"x\" </style><img src=http://x>";
     const SVG: &str = "<?xml version='1.0'?><svg viewBox=\"0 0 1 1\"><clipPath id=\"c\"></clipPath>\

@@ -1,0 +1,34 @@
+//! Why an audit cannot be done.
+
+use lapa::federation::FederationError;
+use lapa::plot::PlotError;
+use lapa::privatize::PrivatizeError;
+
+/// Why an audit cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// The run cannot be repeated.
+    #[error(transparent)]
+    Federation(#[from] FederationError),
+    /// Its budgets cannot be read.
+    #[error(transparent)]
+    Privatize(#[from] PrivatizeError),
+    /// A figure cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// A confidence that is none.
+    #[error("confidence {confidence}: allowed is a number above 0 and below 1")]
+    Confidence {
+        /// What was given.
+        confidence: f64,
+    },
+    /// Real releases are not repeated.
+    #[error(
+        "privacy.entropy = \"os\" makes real releases, which no audit repeats: it would spend the \
+         devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
+    )]
+    RealReleases,
+    /// The listener broke off.
+    #[error("the audit was stopped")]
+    Stopped,
+}

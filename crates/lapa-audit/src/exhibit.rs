@@ -1,0 +1,21 @@
+//! What there is to see of an attack, for a page.
+
+use lapa::page::Table;
+
+/// A part of the page about an attack.
+#[derive(Clone, Debug)]
+pub enum Exhibit {
+    /// A paragraph.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// A drawing: the text of an SVG file, and what it shows.
+    Drawing {
+        /// Name of the file, without ending.
+        name: String,
+        /// The drawing.
+        svg: String,
+        /// What to see in it.
+        caption: String,
+    },
+}

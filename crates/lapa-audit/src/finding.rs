@@ -1,0 +1,176 @@
+//! What an attack found, beside what it was held against.
+
+use std::fmt;
+
+use lapa::observe::number;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{Exhibit, Statement};
+
+/// A kind of attack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attack {
+    /// Neighbouring inputs of one device, many draws, the optimal test.
+    Mechanism,
+    /// Canaries in one run, scored by the transcript.
+    Canary,
+    /// Whether a record was trained on, by losses.
+    Membership,
+    /// Images out of gradients.
+    Inversion,
+    /// Whether the risk of leakage falls over rounds as the paper says.
+    Leakage,
+    /// Whether what was received agrees with the ledger.
+    Ledger,
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mechanism => "mechanism",
+            Self::Canary => "canary",
+            Self::Membership => "membership",
+            Self::Inversion => "inversion",
+            Self::Leakage => "leakage",
+            Self::Ledger => "ledger",
+        })
+    }
+}
+
+/// What an attack makes of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// What was seen contradicts what is claimed, at the stated confidence.
+    Refuted,
+    /// Nothing was seen that contradicts it. This is no proof.
+    NotRefuted,
+    /// The attack does not apply here, or is not about ε.
+    NotJudged,
+}
+
+impl Verdict {
+    /// For readers.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Refuted => "refuted",
+            Self::NotRefuted => "not refuted",
+            Self::NotJudged => "not judged",
+        }
+    }
+}
+
+/// What one attack found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// The attack.
+    pub attack: Attack,
+    /// ε is at least this, with `confidence`, whatever the mechanism: rounded down; none where the
+    /// attack bounds no ε.
+    #[serde(with = "number::optional")]
+    pub epsilon_lower: Option<f64>,
+    /// The same for a mechanism whose privacy is that of a Gaussian: sharper, and it refutes only
+    /// claims that say so; none where there is no such bound.
+    #[serde(with = "number::optional")]
+    pub epsilon_lower_gdp: Option<f64>,
+    /// Of the bounds and of the verdict.
+    pub confidence: f64,
+    /// What the paper's formulas claim for the run.
+    #[serde(with = "number")]
+    pub epsilon_claimed: f64,
+    /// What is proved for the worst device.
+    #[serde(with = "number")]
+    pub epsilon_provable: f64,
+    /// What the attack makes of it.
+    pub verdict: Verdict,
+    /// What exactly is refuted, or why nothing is judged; a sentence.
+    pub reason: String,
+    /// The attack's own figures.
+    #[serde(flatten)]
+    pub figures: Map<String, Value>,
+    /// What there is to see.
+    #[serde(skip)]
+    pub exhibits: Vec<Exhibit>,
+}
+
+impl Finding {
+    /// A finding of an attack that has bounded nothing yet.
+    pub fn new(attack: Attack, statement: &Statement, confidence: f64) -> Self {
+        Self {
+            attack,
+            epsilon_lower: None,
+            epsilon_lower_gdp: None,
+            confidence,
+            epsilon_claimed: statement.epsilon_claimed,
+            epsilon_provable: statement.epsilon_provable,
+            verdict: Verdict::NotJudged,
+            reason: String::new(),
+            figures: Map::new(),
+            exhibits: Vec::new(),
+        }
+    }
+
+    /// Judges lower bounds on ε against both figures: a bound above one of them refutes it.
+    pub fn judge(mut self, epsilon_lower: f64, epsilon_lower_gdp: Option<f64>) -> Self {
+        let lower = epsilon_lower.max(epsilon_lower_gdp.unwrap_or(0.0));
+        let refuted = |epsilon: f64, what: &str| {
+            (lower > epsilon).then(|| format!("the {what} ε = {epsilon:.4} (at least {lower:.4})"))
+        };
+        let wrong: Vec<String> =
+            [refuted(self.epsilon_claimed, "claimed"), refuted(self.epsilon_provable, "provable")]
+                .into_iter()
+                .flatten()
+                .collect();
+        (self.verdict, self.reason) = match wrong.is_empty() {
+            false => (Verdict::Refuted, format!("This refutes {}.", wrong.join(" and "))),
+            true => {
+                (Verdict::NotRefuted, "No bound is above a claim. That is no proof of it.".into())
+            }
+        };
+        (self.epsilon_lower, self.epsilon_lower_gdp) = (Some(epsilon_lower), epsilon_lower_gdp);
+        self
+    }
+
+    /// Adds a figure of the attack's own.
+    pub fn figure(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.figures.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds something to see.
+    pub fn show(mut self, exhibit: Exhibit) -> Self {
+        self.exhibits.push(exhibit);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding() -> Finding {
+        let statement = Statement { epsilon_claimed: 2.0, epsilon_provable: 8.0, delta: 1e-5 };
+        Finding::new(Attack::Canary, &statement, 0.95)
+    }
+
+    #[test]
+    fn a_bound_refutes_what_is_below_it_and_proves_nothing_else() {
+        assert_eq!(finding().judge(1.9, None).verdict, Verdict::NotRefuted);
+        let claim = finding().judge(1.0, Some(2.5));
+        assert_eq!(claim.verdict, Verdict::Refuted);
+        assert!(claim.reason.contains("claimed") && !claim.reason.contains("provable"));
+        let both = finding().judge(9.0, None);
+        assert!(both.reason.contains("claimed") && both.reason.contains("provable"));
+    }
+
+    #[test]
+    fn figures_stand_beside_the_common_fields_in_json() {
+        let json = serde_json::to_value(finding().figure("auc", 0.5).judge(1.0, None)).unwrap();
+        assert_eq!(json["attack"], "canary");
+        assert_eq!(json["auc"], 0.5);
+        assert_eq!(json["verdict"], "not-refuted");
+        assert!(json["epsilon_lower_gdp"].is_null());
+    }
+}

@@ -1,0 +1,23 @@
+//! Attacks on private federated learning, and what they prove.
+//!
+//! An audit can only refute. An attack that succeeds gives a lower bound on ε that holds with a
+//! stated confidence; if that bound is above what was claimed, the claim is false. An attack that
+//! fails proves nothing: a better one may succeed.
+//!
+//! Attacks read what the paper's honest-but-curious base station has: the configuration, the
+//! models, what it received, and a data set of its own that overlaps the devices'. To know who was
+//! a member, they repeat the run in a simulation with records of their own in it.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
+mod error;
+mod exhibit;
+mod finding;
+mod options;
+mod subject;
+
+pub use error::AuditError;
+pub use exhibit::Exhibit;
+pub use finding::{Attack, Finding, Verdict};
+pub use options::{Effort, Listener, Options, Progress};
+pub use subject::{Statement, Subject};

@@ -1,0 +1,60 @@
+//! What is audited.
+
+use lapa::config::{Entropy, Experiment, PowerChoice};
+use lapa::data::Dataset;
+use lapa::privatize::PrivacySummary;
+
+use crate::AuditError;
+
+/// What is said of a run's privacy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statement {
+    /// What the paper's formulas claim.
+    pub epsilon_claimed: f64,
+    /// What is proved for the worst device.
+    pub epsilon_provable: f64,
+    /// δ of both.
+    pub delta: f64,
+}
+
+impl From<&PrivacySummary> for Statement {
+    fn from(summary: &PrivacySummary) -> Self {
+        Self {
+            epsilon_claimed: summary.epsilon_claimed,
+            epsilon_provable: summary.epsilon_provable,
+            delta: summary.delta,
+        }
+    }
+}
+
+/// An experiment that can be repeated, with its data.
+pub struct Subject {
+    experiment: Experiment,
+    data: Dataset,
+}
+
+impl Subject {
+    /// Repeats nothing that would spend a real budget: entropy must be the seed's. What is repeated
+    /// is recorded in memory, never on the experiment's own ledger.
+    pub fn new(mut experiment: Experiment, data: Dataset) -> Result<Self, AuditError> {
+        if experiment.privacy.entropy == Entropy::Os {
+            return Err(AuditError::RealReleases);
+        }
+        experiment.privacy.ledger = None;
+        if experiment.control.power.needs_pilot() {
+            // Powers change what the channel adds, not what a device may release.
+            experiment.control.power = PowerChoice::Equal;
+        }
+        Ok(Self { experiment, data })
+    }
+
+    /// The experiment, as it is repeated.
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// Its data.
+    pub fn data(&self) -> &Dataset {
+        &self.data
+    }
+}
