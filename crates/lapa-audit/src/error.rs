@@ -1,5 +1,8 @@
 //! Why an audit cannot be done.
 
+use std::io;
+use std::path::PathBuf;
+
 use lapa::federation::FederationError;
 use lapa::plot::PlotError;
 use lapa::privatize::PrivatizeError;
@@ -28,6 +31,14 @@ pub enum AuditError {
          devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
     )]
     RealReleases,
+    /// The file system refused.
+    #[error("cannot write {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
     /// The listener broke off.
     #[error("the audit was stopped")]
     Stopped,

@@ -26,6 +26,18 @@ pub enum Attack {
     Ledger,
 }
 
+impl Attack {
+    /// All of them, in the order in which they are made.
+    pub const ALL: [Self; 6] = [
+        Self::Mechanism,
+        Self::Canary,
+        Self::Ledger,
+        Self::Membership,
+        Self::Inversion,
+        Self::Leakage,
+    ];
+}
+
 impl fmt::Display for Attack {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {

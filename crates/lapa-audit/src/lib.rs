@@ -14,10 +14,12 @@ mod error;
 mod exhibit;
 mod finding;
 mod options;
+mod report;
 mod subject;
 
 pub use error::AuditError;
 pub use exhibit::Exhibit;
 pub use finding::{Attack, Finding, Verdict};
 pub use options::{Effort, Listener, Options, Progress};
+pub use report::{Audit, CAVEAT, at_least};
 pub use subject::{Statement, Subject};

@@ -11,6 +11,7 @@ use lapa::plot::PlotError;
 use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
 use lapa::transmit::LinkError;
+use lapa_audit::AuditError;
 use lapa_control::staged::StagedError;
 use lapa_study::report::ReportError;
 use lapa_study::sweep::SweepError;
@@ -119,6 +120,18 @@ impl From<ReportError> for Failure {
         match error {
             ReportError::Run(error) => error.into(),
             ReportError::Unfinished(_) => Self::usage(error.to_string()),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<AuditError> for Failure {
+    fn from(error: AuditError) -> Self {
+        match error {
+            AuditError::Federation(error) => RunError::from(error).into(),
+            AuditError::RealReleases | AuditError::Confidence { .. } => {
+                Self::usage(error.to_string())
+            }
             _ => Self::failed(error),
         }
     }

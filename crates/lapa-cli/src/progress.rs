@@ -206,6 +206,54 @@ impl ChoiceProgress {
     }
 }
 
+/// Shows how the attacks of an audit go, one after the other.
+pub struct AuditProgress {
+    mode: Mode,
+    /// What is under way, and its bar.
+    bar: Option<(String, ProgressBar)>,
+    start: Instant,
+    last: Option<Instant>,
+}
+
+impl AuditProgress {
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, bar: None, start: Instant::now(), last: None }
+    }
+
+    pub fn show(&mut self, progress: &lapa_audit::Progress<'_>) {
+        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { STUDY_INTERVAL };
+        let since = self.last.unwrap_or(self.start);
+        if self.mode == Mode::Quiet || since.elapsed() < interval {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let lapa_audit::Progress { attack, what, done, of } = progress;
+        let name = format!("{attack}: {what}");
+        if self.mode == Mode::Lines {
+            eprintln!("{name} {done}/{of}");
+            return;
+        }
+        if self.bar.as_ref().is_none_or(|(shown, _)| *shown != name) {
+            self.finish();
+            // Unwrap safety: the template is a constant and well-formed.
+            let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {elapsed} (ETA {eta})";
+            let bar = ProgressBar::new(*of)
+                .with_style(ProgressStyle::with_template(style).unwrap())
+                .with_prefix(name.clone());
+            self.bar = Some((name, bar));
+        }
+        if let Some((_, bar)) = &self.bar {
+            bar.set_position(*done);
+        }
+    }
+
+    pub fn finish(&mut self) {
+        if let Some((_, bar)) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Shows how the cells of a study go. Their work is in samples.
 pub struct StudyProgress {
     mode: Mode,

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod account;
+mod audit;
 mod bench;
 mod bound;
 mod config;
@@ -53,6 +54,7 @@ enum Command {
     Sweep(sweep::Arguments),
     Reproduce(reproduce::Arguments),
     Account(account::Arguments),
+    Audit(audit::Arguments),
     Report(report::Arguments),
     Bench(bench::Arguments),
 }
@@ -72,6 +74,7 @@ impl Lapa {
             Command::Sweep(arguments) => sweep::execute(arguments),
             Command::Reproduce(arguments) => reproduce::execute(arguments),
             Command::Account(arguments) => account::execute(arguments),
+            Command::Audit(arguments) => audit::execute(arguments),
             Command::Report(arguments) => report::execute(arguments),
             Command::Bench(arguments) => bench::execute(arguments),
         }

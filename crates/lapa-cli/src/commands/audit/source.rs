@@ -1,0 +1,94 @@
+//! What is audited: a finished run, or a configuration.
+
+use std::path::{Path, PathBuf};
+
+use lapa::config::Experiment;
+use lapa::data::Dataset;
+use lapa::run::{RunError, RunFolder, read_summary};
+use lapa_audit::{Attack, Audit, AuditError, Listener, Options, Statement, Subject};
+use lapa_study::report::ReportError;
+
+use crate::commands::{Source, load_data};
+use crate::failure::Failure;
+use crate::progress::Mode;
+
+/// What is audited.
+pub struct Audited {
+    name: String,
+    /// Of a finished run.
+    folder: Option<PathBuf>,
+    /// What a finished run said of itself.
+    statement: Option<Statement>,
+    subject: Subject,
+}
+
+impl Audited {
+    /// Reads the folder of a run, or a configuration with changes.
+    pub fn read(path: Option<&Path>, changes: &[String], mode: Mode) -> Result<Self, Failure> {
+        match path {
+            Some(folder) if folder.is_dir() => Self::run(folder, changes, mode),
+            config => Self::configuration(config, changes, mode),
+        }
+    }
+
+    fn run(folder: &Path, changes: &[String], mode: Mode) -> Result<Self, Failure> {
+        if let Some(change) = changes.first() {
+            return Err(Failure::usage(format!(
+                "-c {change}: {} is a finished run, which is audited as it was; give a \
+                 configuration to change it",
+                folder.display()
+            )));
+        }
+        let run = RunFolder::open(folder)?;
+        let experiment = run.experiment()?;
+        let unfinished = || ReportError::Unfinished(folder.into());
+        let summary = read_summary(folder)?.ok_or_else(unfinished)?;
+        let data = load_data(&experiment.data.name, mode)?;
+        if run.manifest()?.data.files != data.hashes {
+            return Err(RunError::OtherData { path: folder.into() }.into());
+        }
+        let name = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let statement = Some(Statement::from(&summary.privacy));
+        Self::new(name, Some(folder.into()), statement, experiment, data)
+    }
+
+    fn configuration(
+        config: Option<&Path>,
+        changes: &[String],
+        mode: Mode,
+    ) -> Result<Self, Failure> {
+        let source =
+            Source { config: config.map(Into::into), change: changes.to_vec(), seed: None };
+        let (experiment, data) = source.prepare(None, mode)?;
+        Self::new(source.name(), None, None, experiment, data)
+    }
+
+    fn new(
+        name: String,
+        folder: Option<PathBuf>,
+        statement: Option<Statement>,
+        experiment: Experiment,
+        data: Dataset,
+    ) -> Result<Self, Failure> {
+        Ok(Self { name, folder, statement, subject: Subject::new(experiment, data)? })
+    }
+
+    /// Where results go unless --out says.
+    pub fn folder(&self) -> PathBuf {
+        match &self.folder {
+            Some(run) => run.join("audit"),
+            None => Path::new("audits").join(&self.name),
+        }
+    }
+
+    /// Makes the attacks.
+    pub fn audit(
+        self,
+        attacks: &[Attack],
+        options: &Options,
+        listener: &mut Listener<'_>,
+    ) -> Result<Audit, AuditError> {
+        Audit::of(self.name, &self.subject, self.statement, attacks, options, listener)
+    }
+}
