@@ -10,6 +10,7 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod bound;
 mod error;
 mod exhibit;
 mod finding;
