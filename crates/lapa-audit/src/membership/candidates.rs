@@ -176,12 +176,7 @@ pub(super) fn draws(seed: u64, what: u64, which: u64) -> Stream {
 
 /// Gives each slot another record of its label, which nobody holds; slots for which none is left
 /// are dropped.
-fn with_others(
-    slots: Vec<Slot>,
-    data: &Dataset,
-    heads: &Partition,
-    rng: &mut Stream,
-) -> Vec<Slot> {
+fn with_others(slots: Vec<Slot>, data: &Dataset, heads: &Partition, rng: &mut Stream) -> Vec<Slot> {
     let mut held = vec![false; data.train.len()];
     heads.devices.iter().flat_map(|d| &d.samples).for_each(|&s| held[s as usize] = true);
     let mut spare: Vec<Vec<u32>> = vec![Vec::new(); data.classes];

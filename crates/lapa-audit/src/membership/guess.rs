@@ -49,9 +49,7 @@ pub(super) fn count(
 ) -> usize {
     let total = coins.first().map_or(0, Vec::len);
     let attacks: Vec<Guesses> = (0..coins.len())
-        .map(|model| {
-            Guesses::new(&shadows.scores(Some(model), &shadows.confidences[model]), total)
-        })
+        .map(|model| Guesses::new(&shadows.scores(Some(model), &shadows.confidences[model]), total))
         .collect();
     let mut best = (total, f64::NEG_INFINITY);
     let mut count = total;

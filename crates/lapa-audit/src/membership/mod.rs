@@ -17,6 +17,8 @@ mod lira;
 mod repeat;
 mod roc;
 mod show;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -70,8 +72,7 @@ pub fn run_at(
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Finding>, AuditError> {
     let experiment = subject.experiment();
-    let candidates =
-        Candidates::new(experiment, subject.data(), scale.candidates, options.seed)?;
+    let candidates = Candidates::new(experiment, subject.data(), scale.candidates, options.seed)?;
     let target_coins = candidates.target_coins(options.seed);
     let members = candidates.members(&target_coins);
     if scale.shadows < 2 || members.iter().all(|&m| m) || members.iter().all(|&m| !m) {
@@ -159,7 +160,13 @@ impl Attacked {
             guesses,
             correct,
             epsilon_lower: bound(guesses, correct),
-            epsilon_if_independent: if_independent(&scores, &members, target_coins.len(), delta, alpha),
+            epsilon_if_independent: if_independent(
+                &scores,
+                &members,
+                target_coins.len(),
+                delta,
+                alpha,
+            ),
         }
     }
 
@@ -200,13 +207,7 @@ impl Attacked {
 
 /// What errors on half of the coins would bound ε by if their records were independent draws, at a
 /// threshold from the other half.
-fn if_independent(
-    scores: &[f64],
-    members: &[bool],
-    coins: usize,
-    delta: f64,
-    alpha: f64,
-) -> f64 {
+fn if_independent(scores: &[f64], members: &[bool], coins: usize, delta: f64, alpha: f64) -> f64 {
     // By coin: both records of a swap are in one half.
     let of = |half: usize, side: bool| -> Vec<f64> {
         let records = scores.iter().zip(members).enumerate();
