@@ -10,9 +10,11 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod bound;
 mod error;
 mod exhibit;
 mod finding;
+pub mod membership;
 mod options;
 mod report;
 mod subject;
