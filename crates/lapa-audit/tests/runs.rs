@@ -10,7 +10,7 @@ use lapa_audit::{
     mechanism, repeat,
 };
 
-/// The first few hundred synthetic digits.
+/// The first synthetic digits.
 fn data() -> Dataset {
     static DATA: OnceLock<Dataset> = OnceLock::new();
     let data = DATA.get_or_init(|| {
@@ -19,14 +19,14 @@ fn data() -> Dataset {
             Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
             split.labels.truncate(len);
         };
-        shorten(&mut data.train, 600);
+        shorten(&mut data.train, 1200);
         shorten(&mut data.test, 20);
         data
     });
     data.clone()
 }
 
-/// The named scenario "four small devices": 500 synthetic digits, logistic regression, six rounds;
+/// The named scenario "four small devices": some 500 synthetic digits, logistic regression, six rounds;
 /// `changes` win.
 fn subject(changes: &[&str]) -> Subject {
     let text = "

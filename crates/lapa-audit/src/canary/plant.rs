@@ -11,8 +11,8 @@ use rand::seq::index;
 
 use crate::{AuditError, Effort, Options, Subject};
 
-/// One in so many pixels of a canary is white: two of them have little in common.
-const WHITE: u32 = 8;
+/// One in so many of the dark pixels of a canary is white: two of them have little in common.
+const WHITE: u32 = 4;
 /// At most one in so many of a device's records makes room for a canary.
 const SHARE: usize = 4;
 
@@ -20,6 +20,7 @@ const SHARE: usize = 4;
 const IMAGES: u64 = 3;
 const PLACES: u64 = 4;
 const COINS: u64 = 5;
+const LABELS: u64 = 6;
 
 /// A record of the attacker's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,21 @@ pub(crate) struct Planted {
     pub canaries: Vec<Canary>,
 }
 
+/// Which pixels are in the darker half, by the base station's own images: what is there, records
+/// have little to do with.
+fn dark(data: &Dataset) -> Vec<bool> {
+    let pixels = data.test.rows * data.test.cols;
+    let mut ink = vec![0u64; pixels];
+    for image in data.test.images.chunks_exact(pixels) {
+        ink.iter_mut().zip(image).for_each(|(sum, &value)| *sum += u64::from(value));
+    }
+    let mut order: Vec<usize> = (0..pixels).collect();
+    order.sort_by_key(|&pixel| ink[pixel]);
+    let mut dark = vec![false; pixels];
+    order[..pixels.div_ceil(2)].iter().for_each(|&pixel| dark[pixel] = true);
+    dark
+}
+
 /// As many canaries as the effort allows, spread over the devices. A canary takes the place of a
 /// record; where it is absent that place is empty, or if records are replaced, as it was.
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
@@ -60,21 +76,24 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
     let each = usize::div_ceil(most, sizes.len().max(1));
     let replaced = experiment.privacy.adjacency == Adjacency::ReplaceOne;
     let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));
-    let pixels = data.train.rows * data.train.cols;
+    let dark = dark(&data);
     let store = Arc::make_mut(&mut images);
     for (device, held) in (0u32..).zip(&mut partition.devices) {
         let count = each.min(held.samples.len() / SHARE);
+        // One label for all canaries of a device: what they have in common says nothing of one.
+        let label = stream(options.seed, Purpose::Audit, LABELS, device.into())
+            .random_range(0..classes as u32) as u8;
         let mut places = stream(options.seed, Purpose::Audit, PLACES, device.into());
         let mut dropped: Vec<bool> = vec![false; held.samples.len()];
         let mut added = Vec::new();
         for place in index::sample(&mut places, held.samples.len(), count) {
             let sample = data.train.labels.len() as u32;
             let mut rng = stream(options.seed, Purpose::Audit, IMAGES, sample.into());
-            store.extend((0..pixels).map(|_| match rng.random_range(0..WHITE) {
-                0 => u8::MAX,
+            store.extend(dark.iter().map(|&dark| match rng.random_range(0..WHITE) {
+                0 if dark => u8::MAX,
                 _ => 0,
             }));
-            data.train.labels.push(rng.random_range(0..classes as u32) as u8);
+            data.train.labels.push(label);
             let mut coin = stream(options.seed, Purpose::Audit, COINS, sample.into());
             let present = coin.random();
             dropped[place] = present || !replaced;

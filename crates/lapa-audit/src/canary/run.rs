@@ -56,7 +56,7 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     let strength = strength(&repeated.scorer.sums);
     let clip_norm = repeated.experiment.learn.clip_norm;
     let words = format!(
-        "{m} canaries, images of random dots with random labels, were in or out by a fair coin. The \
+        "{m} canaries, images of random dots where digits are dark, were in or out by a fair coin. The \
          gradient of one was {strength:.3} long on the average{}. In units of the noise, canaries \
          that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
          can show no more than the canaries let it: with all guesses right, ε at least {:.2}.",
@@ -75,24 +75,13 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         .show(Exhibit::Table(table))
 }
 
-/// Each canary's score in units of the noise, less the mean over the canaries of its device.
+/// Each canary's score in units of the noise.
 fn scores(repeated: &Repeated) -> Vec<f64> {
-    let (canaries, sums) = (&repeated.scorer.canaries, &repeated.scorer.sums);
-    let mut scores: Vec<f64> = sums
-        .iter()
-        .map(|sums| if sums.squares > 0.0 { sums.along / sums.squares.sqrt() } else { 0.0 })
-        .collect();
-    let mut means = vec![(0.0, 0u32); repeated.public_samples.len()];
-    for (canary, score) in canaries.iter().zip(&scores) {
-        let (sum, count) = &mut means[canary.device as usize];
-        *sum += score;
-        *count += 1;
-    }
-    for (canary, score) in canaries.iter().zip(&mut scores) {
-        let (sum, count) = means[canary.device as usize];
-        *score -= sum / f64::from(count.max(1));
-    }
-    scores
+    let score = |sums: &Sums| match sums.variance > 0.0 {
+        true => sums.along / sums.variance.sqrt(),
+        false => 0.0,
+    };
+    repeated.scorer.sums.iter().map(score).collect()
 }
 
 /// How many guesses a share makes, and how many of them are right.

@@ -91,7 +91,7 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
         .show(Exhibit::Table(table))
 }
 
-/// E⟨r, g⟩·b̄/‖g‖² of present canaries, less that of absent ones, is the rate at which records are
+/// E⟨r, g′⟩·b̄/⟨g, g′⟩ of present canaries, less that of absent ones, is the rate at which records are
 /// in a batch, since coins are independent of everything else; Welch's test, normal for the
 /// hundreds that there are. What a canary teaches the model pulls the others' gradients against it,
 /// so that the rate is rather underestimated. None where canaries add to the sum of a batch in
@@ -111,10 +111,10 @@ fn rate(repeated: &Repeated) -> Option<Rate> {
         let canaries = repeated.scorer.canaries.iter().zip(&repeated.scorer.sums);
         let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0f64);
         for (canary, sums) in canaries.filter(|(canary, _)| canary.present == present) {
-            if sums.squares > 0.0 {
+            if sums.own > 0.0 {
                 let public = repeated.public_samples[canary.device as usize];
                 let denominator = privacy.sampling.denominator(learn.batch_fraction, public);
-                let share = denominator * sums.along / sums.squares;
+                let share = denominator * sums.along / sums.own;
                 (n, sum, squares) = (n + 1.0, sum + share, squares + share * share);
             }
         }
