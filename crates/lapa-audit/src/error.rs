@@ -39,6 +39,9 @@ pub enum AuditError {
         /// Why it failed.
         source: io::Error,
     },
+    /// The releases of a device cannot be drawn again.
+    #[error("a device's update is not finite, which this configuration refuses to release")]
+    NotFinite,
     /// The listener broke off.
     #[error("the audit was stopped")]
     Stopped,

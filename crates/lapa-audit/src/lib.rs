@@ -10,18 +10,25 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod audit;
 pub mod bound;
+pub mod canary;
 mod error;
 mod exhibit;
 mod finding;
+pub mod ledger;
+pub mod mechanism;
 pub mod membership;
 mod options;
+mod repeat;
 mod report;
 mod subject;
 
+pub use audit::Audit;
 pub use error::AuditError;
 pub use exhibit::Exhibit;
 pub use finding::{Attack, Finding, Verdict};
 pub use options::{Effort, Listener, Options, Progress};
-pub use report::{Audit, CAVEAT, at_least};
+pub use repeat::{Repeated, repeat};
+pub use report::{CAVEAT, at_least};
 pub use subject::{Statement, Subject};

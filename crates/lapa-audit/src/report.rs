@@ -9,33 +9,14 @@ use lapa::page::{Badge, Entry, Page, Table};
 use lapa::privatize::round_up;
 use serde_json::Value;
 
-use crate::{Attack, AuditError, Exhibit, Finding, Statement, Verdict};
+use crate::{Attack, Audit, AuditError, Exhibit, Finding, Statement, Verdict};
 
 /// What every reader of an audit has to know.
 pub const CAVEAT: &str = "An audit can only refute. A bound above a claim shows, with the stated \
                           confidence, that the claim is false. A bound below it proves nothing: a \
                           better attack may succeed.";
 
-/// All that an audit found, and of what.
-pub struct Audit {
-    /// What is audited, as users know it.
-    pub name: String,
-    /// What is said of its privacy.
-    pub statement: Statement,
-    /// What the attacks found.
-    pub findings: Vec<Finding>,
-    /// The configuration that was repeated.
-    pub configuration: String,
-    /// How the run was repeated, in sentences.
-    pub notes: Vec<String>,
-}
-
 impl Audit {
-    /// Whether a claim is refuted.
-    pub fn is_refuted(&self) -> bool {
-        self.findings.iter().any(|finding| finding.verdict == Verdict::Refuted)
-    }
-
     /// Writes audit.html, audit.json and the drawings into `folder`, which is there; returns the
     /// page.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, AuditError> {

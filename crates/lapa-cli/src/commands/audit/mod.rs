@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Options, Verdict, at_least};
 use lapa::privatize::round_up;
+use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Options, Verdict, at_least};
 
 use super::run::{flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};

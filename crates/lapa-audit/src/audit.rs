@@ -1,0 +1,84 @@
+//! All attacks on a subject, one after the other.
+
+use crate::repeat::repeat;
+use crate::{
+    Attack, AuditError, Finding, Listener, Options, Statement, Subject, Verdict, canary, ledger,
+    mechanism, membership,
+};
+
+/// All that an audit found, and of what.
+pub struct Audit {
+    /// What is audited, as users know it.
+    pub name: String,
+    /// What is said of its privacy.
+    pub statement: Statement,
+    /// What the attacks found.
+    pub findings: Vec<Finding>,
+    /// The configuration that was repeated.
+    pub configuration: String,
+    /// How the run was repeated, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Audit {
+    /// Makes `attacks` on `subject`, and holds what they find against `statement`: what a finished
+    /// run says of itself. Where there is none, it is what the repeated run says.
+    pub fn of(
+        name: String,
+        subject: &Subject,
+        statement: Option<Statement>,
+        attacks: &[Attack],
+        options: &Options,
+        listener: &mut Listener<'_>,
+    ) -> Result<Self, AuditError> {
+        // One repeated run serves all attacks that read its transcript or its ledger.
+        let reads =
+            |attack: &Attack| matches!(attack, Attack::Mechanism | Attack::Canary | Attack::Ledger);
+        let (statement, repeated) = match statement {
+            Some(statement) if !attacks.iter().any(reads) => (statement, None),
+            stated => {
+                let repeated = repeat(subject, options, listener)?;
+                (stated.unwrap_or(*repeated.statement()), Some(repeated))
+            }
+        };
+        let mut findings = Vec::new();
+        if let Some(repeated) = &repeated {
+            if attacks.contains(&Attack::Mechanism) {
+                findings.push(mechanism::run(repeated, &statement, options, listener)?);
+            }
+            if attacks.contains(&Attack::Canary) {
+                findings.push(canary::run(repeated, &statement, options));
+            }
+            if attacks.contains(&Attack::Ledger) {
+                findings.push(ledger::run(repeated, &statement, options));
+            }
+        }
+        if attacks.contains(&Attack::Membership) {
+            findings.extend(membership::run(subject, &statement, options, listener)?);
+        }
+        Ok(Self {
+            name,
+            statement,
+            findings,
+            configuration: subject.experiment().to_toml(),
+            notes: notes(repeated.is_some()),
+        })
+    }
+
+    /// Whether a claim is refuted.
+    pub fn is_refuted(&self) -> bool {
+        self.findings.iter().any(|finding| finding.verdict == Verdict::Refuted)
+    }
+}
+
+fn notes(repeated: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if repeated {
+        notes.push(
+            "The run was repeated in memory with canaries among its records: its folder and its \
+             ledger are as they were, and no budget was spent."
+                .into(),
+        );
+    }
+    notes
+}
