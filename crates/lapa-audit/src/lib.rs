@@ -13,6 +13,7 @@
 mod error;
 mod exhibit;
 mod finding;
+pub mod inversion;
 mod options;
 mod subject;
 

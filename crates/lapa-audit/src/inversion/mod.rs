@@ -1,0 +1,5 @@
+//! Gradient leakage.
+pub mod matching;
+pub mod search;
+mod softmax;
+pub mod features;
