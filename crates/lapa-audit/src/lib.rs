@@ -10,10 +10,13 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod bound;
 mod error;
 mod exhibit;
 mod finding;
 pub mod inversion;
+mod leakage;
+pub mod membership;
 mod options;
 mod subject;
 

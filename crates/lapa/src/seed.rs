@@ -39,6 +39,12 @@ pub enum Purpose {
     Power = 12,
     /// Which digits a step of training before the first round uses; in place of the round, the step.
     Pretrain = 13,
+    /// What an audit of mechanisms and canaries draws; in place of the round, what for.
+    Audit = 14,
+    /// What an inversion of gradients draws; in place of the round, what for.
+    Inversion = 15,
+    /// What a membership attack draws; in place of the round, what for.
+    Membership = 16,
 }
 
 /// The stream for one purpose, one round and one device.

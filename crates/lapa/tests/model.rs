@@ -454,3 +454,25 @@ fn evaluation_after_statistics_is_that_of_a_whole_pass() {
     let whole = Worker::new(network).evaluate(&parameters, &statistics, first);
     assert_eq!((rest.correct, rest.loss_sum.to_bits()), (whole.correct, whole.loss_sum.to_bits()));
 }
+
+/// Logits give the loss that evaluation sums, whatever the worker did before.
+#[test]
+fn logits_are_those_that_evaluation_judges() {
+    let network = Arc::new(Network::new(Shape::new(1, 28, 28), &cnn(Norm::Batch, 10)).unwrap());
+    let parameters = network.initial_parameters(&mut stream(6, Purpose::ModelInit, 0, 0));
+    let data = random_split(30, 28, 28, 10, 6);
+    let samples: Vec<u32> = (0..30).collect();
+    let [large, small] = [&samples[..], &samples[4..9]].map(|s| Batch { data: &data, samples: s });
+    let mut worker = Worker::new(network);
+    let statistics = worker.batch_statistics(&parameters, large).to_vec();
+    let expected = worker.evaluate(&parameters, &statistics, small).loss_sum;
+    worker.evaluate(&parameters, &statistics, large);
+    let logits = worker.logits(&parameters, &statistics, small);
+    assert_eq!(logits.len(), 5 * 10);
+    let mut loss = 0.0;
+    for (z, &sample) in logits.chunks_exact(10).zip(small.samples) {
+        let sum: f64 = z.iter().map(|&z| f64::from(z).exp()).sum();
+        loss += sum.ln() - f64::from(z[usize::from(data.labels[sample as usize])]);
+    }
+    assert!((loss - expected).abs() < 1e-4, "{loss} {expected}");
+}

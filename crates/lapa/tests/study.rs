@@ -138,3 +138,22 @@ fn a_run_that_protects_someone_is_not_studied() {
     let error = federation.study(&federation.model().parameters, &all(&federation), None);
     assert_eq!(error, Err(StudyError::NotASimulation));
 }
+
+/// Another seed for what is drawn leaves the first model as it is and changes batches and noise;
+/// the run's own seed changes nothing.
+#[test]
+fn a_run_can_be_drawn_again_from_the_same_start() {
+    let rounds = |seed: Option<u64>| {
+        let mut federation = federation(&["privacy.epsilon=8"]);
+        let start = federation.model().clone();
+        if let Some(seed) = seed {
+            federation.redraw(seed);
+        }
+        federation.next_round().unwrap();
+        (start, federation.model().clone())
+    };
+    let (own, same, other) = (rounds(None), rounds(Some(3)), rounds(Some(4)));
+    assert_eq!(own, same);
+    assert_eq!(own.0, other.0);
+    assert_ne!(own.1, other.1);
+}

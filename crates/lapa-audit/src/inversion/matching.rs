@@ -14,10 +14,6 @@ pub enum Distance {
     Squared,
     /// 1 − cos(g, g*): Geiping et al. (2020), "Inverting gradients".
     Cosine,
-    /// The mean over the tensors of the parameters of 1 − cos(g, g*) in each: the short gradients
-    /// of the first layers, which know most of the image, count as much as the long ones of the
-    /// last.
-    TensorCosine,
 }
 
 /// What an attacker knows beside the images.
@@ -142,7 +138,6 @@ impl Matcher {
 
     /// The distance, and its derivative in the mean gradient as `slope`.
     fn compare(&mut self, seen: &Seen<'_>, distance: Distance) -> f64 {
-        let network = self.function.network();
         match distance {
             Distance::Squared => {
                 let squared = dot(seen.gradient, seen.gradient).max(f64::MIN_POSITIVE);
@@ -154,16 +149,7 @@ impl Matcher {
                 }
                 sum / squared
             }
-            Distance::Cosine => cosine(&self.mean, seen.gradient, 1.0, &mut self.slope),
-            Distance::TensorCosine => {
-                let weight = 1.0 / network.tensors().len() as f64;
-                let parts = network.tensors().iter().map(|tensor| {
-                    let range = tensor.range.clone();
-                    let slope = &mut self.slope[range.clone()];
-                    cosine(&self.mean[range.clone()], &seen.gradient[range], weight, slope)
-                });
-                parts.sum()
-            }
+            Distance::Cosine => cosine(&self.mean, seen.gradient, &mut self.slope),
         }
     }
 
@@ -186,8 +172,8 @@ fn clip_factor(norm: f64, clip_norm: Option<f32>) -> f64 {
     clip_norm.map_or(1.0, |most| (f64::from(most) / norm).min(1.0))
 }
 
-/// weight·(1 − cos(a, b)), and its derivative in a as `slope`; 0 where one of them is 0.
-fn cosine(a: &[f32], b: &[f32], weight: f64, slope: &mut [f32]) -> f64 {
+/// 1 − cos(a, b), and its derivative in a as `slope`; 0 where one of them is 0.
+fn cosine(a: &[f32], b: &[f32], slope: &mut [f32]) -> f64 {
     let (aa, bb, ab) = (dot(a, a), dot(b, b), dot(a, b));
     let norms = (aa * bb).sqrt();
     if norms == 0.0 || !norms.is_finite() {
@@ -195,9 +181,9 @@ fn cosine(a: &[f32], b: &[f32], weight: f64, slope: &mut [f32]) -> f64 {
         return 0.0;
     }
     for ((slope, &a), &b) in slope.iter_mut().zip(a).zip(b) {
-        *slope = (weight * (ab / aa * f64::from(a) - f64::from(b)) / norms) as f32;
+        *slope = ((ab / aa * f64::from(a) - f64::from(b)) / norms) as f32;
     }
-    weight * (1.0 - ab / norms)
+    1.0 - ab / norms
 }
 
 /// In double precision, in lanes that the compiler can make vectors of.

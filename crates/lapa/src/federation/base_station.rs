@@ -37,7 +37,7 @@ impl Federation {
                 // Nothing left to pay with: nothing is known of its labels.
                 Some(None) => vec![0.0; data.label_counts.len()],
                 Some(Some(histogram)) => {
-                    let mut rng = rng(&self.experiment, Purpose::Histogram, 0, device)?;
+                    let mut rng = rng(&self.experiment, self.draws, Purpose::Histogram, 0, device)?;
                     noisy_counts(&data.label_counts, histogram, &mut *rng)?
                 }
             });

@@ -106,6 +106,7 @@ impl Federation {
             update.gradient = received.into_gradient();
         }
         let Self { experiment, data, partition, model, public_samples, crew, updates, .. } = self;
+        let draws = self.draws;
         let slots: Vec<_> = updates.iter_mut().map(Mutex::new).collect();
         let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
         let samples = |slot: usize| &partition.devices[granted[slot].device as usize].samples;
@@ -118,7 +119,7 @@ impl Federation {
                 batches: batches(experiment, public_samples[device as usize]),
                 grid,
             };
-            let mut rng = rng(experiment, Purpose::Batch, round, device)?;
+            let mut rng = rng(experiment, draws, Purpose::Batch, round, device)?;
             let (learn, update) = (&experiment.learn, &mut lock(&slots[slot]));
             learner.local_update(learn, holding, &model.parameters, &mut *rng, update).map_err(
                 |_| {
@@ -136,12 +137,12 @@ impl Federation {
         round: u32,
         granted: &[Granted],
     ) -> Result<Vec<PrivateUpdate>, FederationError> {
-        let experiment = &self.experiment;
+        let (experiment, draws) = (&self.experiment, self.draws);
         let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
         let slots: Vec<_> = self.updates.iter_mut().map(Mutex::new).collect();
         self.crew.for_each(&vec![1; granted.len()], |_, slot| {
             let granted = &granted[slot];
-            let mut rng = rng(experiment, Purpose::Noise, round, granted.device)?;
+            let mut rng = rng(experiment, draws, Purpose::Noise, round, granted.device)?;
             Ok(PrivateUpdate::new(&mut lock(&slots[slot]), granted, grid.as_ref(), &mut *rng)?)
         })
     }
@@ -154,11 +155,11 @@ impl Federation {
         sent: Vec<PrivateUpdate>,
     ) -> Result<Vec<Received>, FederationError> {
         self.senders = granted.iter().map(|granted| granted.device).collect();
-        let (experiment, uplink) = (&self.experiment, &self.uplink);
+        let (experiment, draws, uplink) = (&self.experiment, self.draws, &self.uplink);
         let arrivals = match &self.links {
             Some(links) if !uplink.is_separable() => {
                 let on_air: Vec<Link> = granted.iter().map(|granted| granted.link).collect();
-                let mut rng = rng(experiment, Purpose::Channel, round, 0)?;
+                let mut rng = rng(experiment, draws, Purpose::Channel, round, 0)?;
                 uplink.send_signals(sent, links, &on_air, &mut *rng)?
             }
             _ => {
@@ -166,7 +167,7 @@ impl Federation {
                     sent.into_iter().map(|update| Mutex::new(Some(update))).collect();
                 let arrivals = self.crew.for_each(&vec![1; granted.len()], |_, slot| {
                     let (update, link) = (lock(&slots[slot]).take(), &granted[slot].link);
-                    let mut rng = rng(experiment, Purpose::Channel, round, link.device)?;
+                    let mut rng = rng(experiment, draws, Purpose::Channel, round, link.device)?;
                     let arrival = update.map(|update| uplink.send(update, link, &mut *rng));
                     arrival.transpose().map_err(FederationError::from)
                 })?;
@@ -190,17 +191,17 @@ impl Federation {
     }
 }
 
-/// The random stream of a device in a round: the seed's, or a new one of the operating system.
+/// The random stream of a device in a round: that of the seed `draws`, or a new one of the
+/// operating system.
 pub(super) fn rng(
     experiment: &Experiment,
+    draws: u64,
     purpose: Purpose,
     round: u32,
     device: u32,
 ) -> Result<Box<dyn Rng>, PrivatizeError> {
     Ok(match experiment.privacy.entropy {
-        Entropy::Seed => {
-            Box::new(stream(experiment.run.seed, purpose, round.into(), device.into()))
-        }
+        Entropy::Seed => Box::new(stream(draws, purpose, round.into(), device.into())),
         Entropy::Os => Box::new(os_stream()?),
     })
 }

@@ -54,6 +54,8 @@ pub struct Federation {
     crew: Crew,
     test_samples: Vec<u32>,
     pub(crate) round: u32,
+    /// Seed of what devices and channels draw in rounds.
+    draws: u64,
 }
 
 impl Federation {
@@ -144,6 +146,7 @@ impl Federation {
             crew,
             test_samples: (0..data.test.len() as u32).collect(),
             round: 0,
+            draws: seed,
             experiment,
             data,
             partition,
@@ -160,6 +163,13 @@ impl Federation {
             links.of(1, &devices)?;
         }
         Ok(())
+    }
+
+    /// From now on batches, noise and errors of the channel are those of `seed`; the first model,
+    /// the places of the devices and who takes part stay those of the run's. So an attacker who
+    /// knows all that is public repeats the run. Without meaning for the operating system's entropy.
+    pub fn redraw(&mut self, seed: u64) {
+        self.draws = seed;
     }
 
     /// Records releases in `ledger` as `run` from now on, instead of in memory.

@@ -155,7 +155,7 @@ impl Worker {
         batch: Batch<'_>,
     ) -> Evaluation {
         self.load(batch);
-        self.infer_from(0, parameters, statistics, batch)
+        self.evaluate_from(0, parameters, statistics, batch)
     }
 
     /// As [`Worker::evaluate`], where `inputs` are what [`Worker::before_statistics`] gave after
@@ -170,29 +170,47 @@ impl Worker {
         self.make_room(batch.samples.len());
         let first = self.first_with_statistics();
         self.activations[first][..inputs.len()].copy_from_slice(inputs);
-        self.infer_from(first, parameters, statistics, batch)
+        self.evaluate_from(first, parameters, statistics, batch)
+    }
+
+    /// The outputs of the last layer for each sample of the batch, one after the other, with
+    /// `statistics` in place of the batch's own (batch norm).
+    pub fn logits(&mut self, parameters: &[f32], statistics: &[f32], batch: Batch<'_>) -> &[f32] {
+        self.load(batch);
+        self.infer_from(0, parameters, statistics, batch.samples.len());
+        &self.outputs()[..batch.samples.len() * self.network.classes]
+    }
+
+    /// The stages from `first` on, whose inputs are there.
+    fn infer_from(&mut self, first: usize, parameters: &[f32], statistics: &[f32], n: usize) {
+        for (s, slot) in self.network.stages.iter().enumerate().skip(first) {
+            let (x, y) = self.activations.split_at_mut(s + 1);
+            slot.stage.infer(
+                &parameters[slot.parameters.clone()],
+                &statistics[slot.statistics.clone()],
+                n,
+                &x[s],
+                &mut y[0],
+                &mut self.saved[s],
+            );
+        }
+    }
+
+    /// The logits, and room after them.
+    fn outputs(&self) -> &[f32] {
+        &self.activations[self.network.stages.len()]
     }
 
     /// The stages from `first` on, whose inputs are there, and the loss.
-    fn infer_from(
+    fn evaluate_from(
         &mut self,
         first: usize,
         parameters: &[f32],
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Evaluation {
-        for (s, slot) in self.network.stages.iter().enumerate().skip(first) {
-            let (x, y) = self.activations.split_at_mut(s + 1);
-            slot.stage.infer(
-                &parameters[slot.parameters.clone()],
-                &statistics[slot.statistics.clone()],
-                batch.samples.len(),
-                &x[s],
-                &mut y[0],
-                &mut self.saved[s],
-            );
-        }
-        let logits = self.activations[self.network.stages.len()].chunks_exact(self.network.classes);
+        self.infer_from(first, parameters, statistics, batch.samples.len());
+        let logits = self.outputs().chunks_exact(self.network.classes);
         let mut evaluation = Evaluation::default();
         for (logits, &sample) in logits.zip(batch.samples) {
             let label = batch.data.labels[sample as usize];

@@ -14,6 +14,7 @@ use super::axis::Axis;
 use super::drawing::Drawing;
 use super::series::{Point, Series};
 use super::style::Look;
+use super::svg::svg;
 use super::{PlotError, save, style};
 
 /// With as many points or fewer, a curve shows each of them.
@@ -91,11 +92,20 @@ impl Figure {
 
     /// Writes `stem.svg` and `stem.png`. Points that are not finite are left out.
     pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+        save(self.whole(stem)?.scene(), stem)
+    }
+
+    /// The text of an SVG file of this name, without writing one.
+    pub fn svg(&self, name: &str) -> Result<String, PlotError> {
+        let stem = Path::new(name);
+        Ok(svg(&self.whole(stem)?.scene(), stem))
+    }
+
+    /// All of the plot; `stem` is its path.
+    fn whole(&self, stem: &Path) -> Result<Drawing, PlotError> {
         let names: Vec<&str> = self.series().map(|series| series.name.as_str()).collect();
-        let drawing = self
-            .drawing(&style::SINGLE, &names, &[])
-            .ok_or_else(|| PlotError::NoPoints { stem: stem.into() })?;
-        save(drawing.scene(), stem)
+        self.drawing(&style::SINGLE, &names, &[])
+            .ok_or_else(|| PlotError::NoPoints { stem: stem.into() })
     }
 
     /// The curves in their order.

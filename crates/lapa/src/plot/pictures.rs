@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kuva::render::render::{PathData, Primitive, Scene, TextAnchor};
 
+use super::svg::svg;
 use super::{PlotError, canvas, save, style};
 
 /// Shades from white to black; white is not drawn.
@@ -55,13 +56,19 @@ impl Pictures {
 
     /// Writes `stem.svg` and `stem.png`.
     pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+        save(self.scene(stem)?, stem)
+    }
+
+    /// The text of an SVG file of this name, without writing one.
+    pub fn svg(&self, name: &str) -> Result<String, PlotError> {
+        let stem = Path::new(name);
+        Ok(svg(&self.scene(stem)?, stem))
+    }
+
+    fn scene(&self, stem: &Path) -> Result<Scene, PlotError> {
         if self.rows.iter().all(|(_, pictures)| pictures.is_empty()) {
             return Err(PlotError::NoPoints { stem: stem.into() });
         }
-        save(self.scene(), stem)
-    }
-
-    fn scene(&self) -> Scene {
         let pictures = || self.rows.iter().flat_map(|(_, pictures)| pictures);
         let height = pictures().map(|p| p.pixels.len().div_ceil(self.width)).max().unwrap_or(1);
         let [image_width, image_height] = [self.width, height].map(|n| (n * PIXEL) as f64);
@@ -106,7 +113,7 @@ impl Pictures {
                 scene.add(canvas::text(x, y, caption, TEXT, TextAnchor::Middle, false));
             }
         }
-        scene
+        Ok(scene)
     }
 
     /// A path for each shade, of runs of equal pixels: images as such are not allowed on pages that

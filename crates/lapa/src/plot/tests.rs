@@ -66,6 +66,7 @@ fn the_same_plot_is_the_same_bytes() {
         assert_eq!(fs::read(one).unwrap(), fs::read(two).unwrap());
     }
     assert_eq!(fs::read_dir(a.path()).unwrap().count(), 2);
+    assert_eq!(fs::read_to_string(&first[0]).unwrap(), banded().svg("eps0.5").unwrap());
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl PrivateUpdate {
 const GRID_STEPS: f64 = (1 << 20) as f64;
 
 /// The grid of discrete noise; none for other noise.
-pub(crate) fn grid(learn: &Learn, privacy: &Privacy) -> Result<Option<Grid>, PrivatizeError> {
+pub fn grid(learn: &Learn, privacy: &Privacy) -> Result<Option<Grid>, PrivatizeError> {
     match (privacy.noise, learn.clip_norm) {
         (NoiseKind::DiscreteGaussian, Some(clip_norm)) => {
             let most = u32::MAX.into();

@@ -46,7 +46,7 @@ pub struct Link {
 
 impl Link {
     /// The link of an uplink without radio: nothing is lost.
-    pub(crate) fn ideal(device: u32) -> Self {
+    pub fn ideal(device: u32) -> Self {
         Self { device, power: Watt(0.0), snr: f64::INFINITY, sinr: f64::INFINITY, ser: 0.0 }
     }
 

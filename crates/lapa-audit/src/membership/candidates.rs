@@ -1,0 +1,201 @@
+//! Whose membership is asked for, and who holds what when the coins have fallen.
+
+use std::sync::Arc;
+
+use lapa::config::Experiment;
+use lapa::data::{Dataset, Split};
+use lapa::federation::FederationError;
+use lapa::partition::{DeviceData, Partition, partition};
+use lapa::seed::{Purpose, Stream, stream};
+use lapa_privacy::Adjacency;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+/// What the attacker draws from `Purpose::Membership`, in place of a round.
+const CHOICE: u64 = 0;
+const TARGET_COINS: u64 = 1;
+const SHADOW_COINS: u64 = 2;
+
+/// Of a device's records, at most this share are candidates where a coin drops them: what is left
+/// is still about the data that the run was configured for.
+const DROPPED_SHARE: f64 = 0.5;
+
+/// A place on a device whose content a coin decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    /// The device.
+    device: usize,
+    /// Which of its records.
+    place: usize,
+    /// The record that the place holds if the coin shows heads.
+    record: u32,
+    /// What it holds otherwise: a record of the same label, or nothing.
+    other: Option<u32>,
+}
+
+/// The records in question.
+///
+/// Two runs that differ in one coin are neighbours in the sense of the experiment's adjacency:
+/// under zero-out and add-remove tails drops the record, under replace-one it puts another one of
+/// the same label in its place.
+pub(super) struct Candidates {
+    slots: Vec<Slot>,
+    /// The subject's data; behind its training set, the test images.
+    data: Dataset,
+    /// Who holds what if all coins show heads: the subject's own partition.
+    heads: Partition,
+    /// Whether tails puts another record in the place.
+    swaps: bool,
+}
+
+impl Candidates {
+    /// At most `most` of the records that the experiment's devices hold, drawn by `seed`.
+    pub fn new(
+        experiment: &Experiment,
+        data: &Dataset,
+        most: usize,
+        seed: u64,
+    ) -> Result<Self, FederationError> {
+        let heads = partition(
+            &experiment.partition,
+            &data.train.labels,
+            data.classes,
+            experiment.run.seed,
+        )?;
+        let swaps = experiment.privacy.adjacency == Adjacency::ReplaceOne;
+        let data = Dataset { train: joined(&data.train, &data.test), ..data.clone() };
+        let mut rng = draws(seed, CHOICE, 0);
+        let mut slots = Vec::new();
+        for (device, held) in heads.devices.iter().enumerate() {
+            let mut places: Vec<usize> = (0..held.samples.len()).collect();
+            places.shuffle(&mut rng);
+            if !swaps {
+                places.truncate((DROPPED_SHARE * held.samples.len() as f64) as usize);
+            }
+            slots.extend(places.into_iter().map(|place| Slot {
+                device,
+                place,
+                record: held.samples[place],
+                other: None,
+            }));
+        }
+        slots.shuffle(&mut rng);
+        if swaps {
+            slots = with_others(slots, &data, &heads, &mut rng);
+        }
+        slots.truncate(most);
+        Ok(Self { slots, data, heads, swaps })
+    }
+
+    /// Coins.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether tails puts another record in the place, rather than none.
+    pub fn swaps(&self) -> bool {
+        self.swaps
+    }
+
+    /// The data that records are indices of.
+    pub fn data(&self) -> &Dataset {
+        &self.data
+    }
+
+    /// All records whose membership a coin decides: those of heads in the order of the slots, then
+    /// those of tails.
+    pub fn records(&self) -> Vec<u32> {
+        let heads = self.slots.iter().map(|slot| slot.record);
+        heads.chain(self.slots.iter().filter_map(|slot| slot.other)).collect()
+    }
+
+    /// Which of [`Candidates::records`] are members.
+    pub fn members(&self, coins: &[bool]) -> Vec<bool> {
+        let mut members = coins.to_vec();
+        if self.swaps {
+            members.extend(coins.iter().map(|heads| !heads));
+        }
+        members
+    }
+
+    /// Who holds what for these coins.
+    pub fn partition(&self, coins: &[bool]) -> Partition {
+        let mut held: Vec<Vec<Option<u32>>> = self
+            .heads
+            .devices
+            .iter()
+            .map(|device| device.samples.iter().copied().map(Some).collect())
+            .collect();
+        for (slot, _) in self.slots.iter().zip(coins).filter(|(_, heads)| !**heads) {
+            held[slot.device][slot.place] = slot.other;
+        }
+        let devices = held.into_iter().zip(&self.heads.devices).map(|(held, device)| {
+            let samples: Vec<u32> = held.into_iter().flatten().collect();
+            let mut label_counts = vec![0; device.label_counts.len()];
+            for &sample in &samples {
+                label_counts[usize::from(self.data.train.labels[sample as usize])] += 1;
+            }
+            DeviceData { samples, label_counts, iid: device.iid }
+        });
+        Partition { devices: devices.collect() }
+    }
+
+    /// The numbers of records that the devices declare, whatever the coins.
+    pub fn sizes(&self) -> Vec<u32> {
+        self.heads.devices.iter().map(|device| device.samples.len() as u32).collect()
+    }
+
+    /// The coins of the model that is attacked: fair and independent.
+    pub fn target_coins(&self, seed: u64) -> Vec<bool> {
+        let mut rng = draws(seed, TARGET_COINS, 0);
+        (0..self.len()).map(|_| rng.random()).collect()
+    }
+
+    /// The coins of each shadow model. Each is fair; over the shadows, each slot shows heads in
+    /// half of them (in one more or fewer than tails, if their number is odd), as Carlini et al.
+    /// have it.
+    pub fn shadow_coins(&self, shadows: usize, seed: u64) -> Vec<Vec<bool>> {
+        let mut coins = vec![vec![false; self.len()]; shadows];
+        for slot in 0..self.len() {
+            let mut rng = draws(seed, SHADOW_COINS, slot as u64);
+            let first: bool = rng.random();
+            let mut order: Vec<usize> = (0..shadows).collect();
+            order.shuffle(&mut rng);
+            for (turn, shadow) in order.into_iter().enumerate() {
+                coins[shadow][slot] = first ^ turn.is_multiple_of(2);
+            }
+        }
+        coins
+    }
+}
+
+/// The attacker's stream for a purpose.
+pub(super) fn draws(seed: u64, what: u64, which: u64) -> Stream {
+    stream(seed, Purpose::Membership, what, which)
+}
+
+/// Gives each slot another record of its label, which nobody holds; slots for which none is left
+/// are dropped.
+fn with_others(slots: Vec<Slot>, data: &Dataset, heads: &Partition, rng: &mut Stream) -> Vec<Slot> {
+    let mut held = vec![false; data.train.len()];
+    heads.devices.iter().flat_map(|d| &d.samples).for_each(|&s| held[s as usize] = true);
+    let mut spare: Vec<Vec<u32>> = vec![Vec::new(); data.classes];
+    for (record, &label) in (0..).zip(&data.train.labels).filter(|(r, _)| !held[*r as usize]) {
+        spare[usize::from(label)].push(record);
+    }
+    spare.iter_mut().for_each(|records| records.shuffle(rng));
+    slots
+        .into_iter()
+        .filter_map(|slot| {
+            let label = usize::from(data.train.labels[slot.record as usize]);
+            Some(Slot { other: Some(spare[label].pop()?), ..slot })
+        })
+        .collect()
+}
+
+/// Both splits, one after the other.
+fn joined(first: &Split, second: &Split) -> Split {
+    let images = [first.images.as_slice(), second.images.as_slice()].concat();
+    let labels = [first.labels.as_slice(), second.labels.as_slice()].concat();
+    Split { images: Arc::new(images), labels, ..*first }
+}

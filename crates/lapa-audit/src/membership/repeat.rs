@@ -1,0 +1,171 @@
+//! The subject's run, repeated with other coins, several at once.
+
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use lapa::config::Experiment;
+use lapa::federation::{Federation, FederationError};
+use lapa::model::{Batch, Network, Worker};
+use rand::Rng;
+
+use super::candidates::{Candidates, draws};
+use super::lira::scaled_confidence;
+use crate::AuditError;
+
+/// What the attacker draws for it from `Purpose::Membership`, in place of a round.
+const REPETITION: u64 = 3;
+/// Records evaluated together.
+const BLOCK: usize = 250;
+
+/// Repeats a run.
+pub(super) struct Repeater<'a> {
+    experiment: Experiment,
+    candidates: &'a Candidates,
+    seed: u64,
+}
+
+/// What a repetition leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Repetition {
+    /// φ of each record under the final model.
+    pub confidences: Vec<f64>,
+    /// Accuracy of that model on the test set.
+    pub accuracy: f64,
+}
+
+impl<'a> Repeater<'a> {
+    /// Repeats `experiment` for the candidates, with batches and noise that follow from `seed`.
+    pub fn new(experiment: &Experiment, candidates: &'a Candidates, seed: u64) -> Self {
+        let mut experiment = experiment.clone();
+        experiment.run.threads = 1;
+        experiment.run.evaluate_every = experiment.run.rounds;
+        Self { experiment, candidates, seed }
+    }
+
+    /// A repetition for each set of coins, `threads` at once and each on one thread, so that the
+    /// result does not depend on their number. `on_done` hears how many are done and may break off.
+    pub fn run(
+        &self,
+        coins: &[Vec<bool>],
+        threads: usize,
+        on_done: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Vec<Repetition>, AuditError> {
+        let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let mut repetitions: Vec<Option<Repetition>> = vec![None; coins.len()];
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|scope| {
+            let work = || {
+                let sender = sender.clone();
+                let (next, stop) = (&next, &stop);
+                move || {
+                    while let Some(coins) = take(coins, next, stop) {
+                        let done = self.repeat(coins.0, coins.1, stop);
+                        let failed = done.is_err();
+                        // Who listens no more is not told.
+                        let _ = sender.send((coins.0, done));
+                        if failed {
+                            break;
+                        }
+                    }
+                }
+            };
+            let workers: Vec<_> =
+                (0..threads.clamp(1, coins.len().max(1))).map(|_| scope.spawn(work())).collect();
+            drop(sender);
+            let result = collect(&receiver, &mut repetitions, on_done);
+            stop.store(true, Ordering::Relaxed);
+            for worker in workers {
+                if let Err(panic) = worker.join() {
+                    resume_unwind(panic);
+                }
+            }
+            result
+        })?;
+        Ok(repetitions.into_iter().flatten().collect())
+    }
+
+    /// One repetition; none if it was stopped.
+    fn repeat(
+        &self,
+        which: usize,
+        coins: &[bool],
+        stop: &AtomicBool,
+    ) -> Result<Option<Repetition>, AuditError> {
+        let candidates = self.candidates;
+        let mut federation = Federation::with_records(
+            self.experiment.clone(),
+            candidates.data().clone(),
+            self.network()?,
+            candidates.partition(coins),
+            &candidates.sizes(),
+        )?;
+        federation.redraw(draws(self.seed, REPETITION, which as u64).next_u64());
+        while federation.round() < self.experiment.run.rounds {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            federation.next_round()?;
+        }
+        let (accuracy, _) = federation.evaluate();
+        Ok(Some(Repetition { confidences: self.confidences(&federation)?, accuracy }))
+    }
+
+    /// φ of each record under the model that is handed out.
+    fn confidences(&self, federation: &Federation) -> Result<Vec<f64>, AuditError> {
+        let mut worker = Worker::new(Arc::new(self.network()?));
+        let model = federation.model();
+        let data = &self.candidates.data().train;
+        let (records, classes) = (self.candidates.records(), federation.network().classes());
+        let mut confidences = Vec::with_capacity(records.len());
+        for samples in records.chunks(BLOCK) {
+            let batch = Batch { data, samples };
+            let logits = worker.logits(model.evaluated(), &model.statistics, batch);
+            let labels = samples.iter().map(|&sample| usize::from(data.labels[sample as usize]));
+            confidences.extend(
+                logits.chunks_exact(classes).zip(labels).map(|(z, y)| scaled_confidence(z, y)),
+            );
+        }
+        Ok(confidences)
+    }
+
+    fn network(&self) -> Result<Network, FederationError> {
+        let data = self.candidates.data();
+        let (rows, cols) = (data.train.rows, data.train.cols);
+        lapa::model::network(&self.experiment.model, rows, cols, data.classes)
+            .map_err(|source| FederationError::Model { rows, cols, source })
+    }
+}
+
+/// The next coins, and which they are.
+fn take<'c>(
+    coins: &'c [Vec<bool>],
+    next: &AtomicUsize,
+    stop: &AtomicBool,
+) -> Option<(usize, &'c [bool])> {
+    if stop.load(Ordering::Relaxed) {
+        return None;
+    }
+    let which = next.fetch_add(1, Ordering::Relaxed);
+    Some((which, coins.get(which)?))
+}
+
+/// Takes in what the workers finish, until one fails, the listener breaks off, or all are done.
+fn collect(
+    receiver: &mpsc::Receiver<(usize, Result<Option<Repetition>, AuditError>)>,
+    repetitions: &mut [Option<Repetition>],
+    on_done: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<(), AuditError> {
+    let mut done = 0;
+    for (which, repetition) in receiver {
+        repetitions[which] = repetition?;
+        done += 1;
+        if on_done(done).is_break() {
+            return Err(AuditError::Stopped);
+        }
+    }
+    Ok(())
+}
