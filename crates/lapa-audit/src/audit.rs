@@ -2,8 +2,8 @@
 
 use crate::repeat::repeat;
 use crate::{
-    Attack, AuditError, Finding, Listener, Options, Statement, Subject, Verdict, canary, ledger,
-    mechanism, membership,
+    Attack, AuditError, Finding, Listener, Options, Statement, Subject, Verdict, canary, inversion,
+    ledger, mechanism, membership,
 };
 
 /// All that an audit found, and of what.
@@ -55,6 +55,10 @@ impl Audit {
         }
         if attacks.contains(&Attack::Membership) {
             findings.extend(membership::run(subject, &statement, options, listener)?);
+        }
+        if attacks.contains(&Attack::Inversion) || attacks.contains(&Attack::Leakage) {
+            let found = inversion::run(subject, &statement, options, listener)?;
+            findings.extend(found.into_iter().filter(|finding| attacks.contains(&finding.attack)));
         }
         Ok(Self {
             name,

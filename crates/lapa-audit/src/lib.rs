@@ -16,6 +16,8 @@ pub mod canary;
 mod error;
 mod exhibit;
 mod finding;
+pub mod inversion;
+mod leakage;
 pub mod ledger;
 pub mod mechanism;
 pub mod membership;

@@ -41,6 +41,8 @@ pub enum Purpose {
     Pretrain = 13,
     /// What an audit of mechanisms and canaries draws; in place of the round, what for.
     Audit = 14,
+    /// What an inversion of gradients draws; in place of the round, what for.
+    Inversion = 15,
     /// What a membership attack draws; in place of the round, what for.
     Membership = 16,
 }

@@ -24,4 +24,4 @@ pub use kernels::in_use as kernels_in_use;
 pub use layer::{Layer, ModelError, Shape};
 pub use network::{Kernels, Network, Tensor};
 pub use worker::{Batch, Clipped, Evaluation, Worker};
-pub use zoo::{cnn, logistic, mlp, network};
+pub use zoo::{cnn, layers, logistic, mlp, network};

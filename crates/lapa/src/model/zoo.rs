@@ -47,10 +47,14 @@ pub fn network(
     cols: usize,
     classes: usize,
 ) -> Result<Network, ModelError> {
-    let layers = match spec.name {
+    Network::new(Shape::new(1, rows, cols), &layers(spec, classes))
+}
+
+/// The layers that a config asks for.
+pub fn layers(spec: &ModelSpec, classes: usize) -> Vec<Layer> {
+    match spec.name {
         ModelName::Cnn => cnn(spec.norm, classes),
         ModelName::Mlp => mlp(classes),
         ModelName::Logistic => logistic(classes),
-    };
-    Network::new(Shape::new(1, rows, cols), &layers)
+    }
 }

@@ -190,3 +190,36 @@ fn text_is_not_wider_than_measured() {
         assert!((0.8 * measured..measured + 1.0).contains(&seen), "{text}: {seen} of {measured}");
     }
 }
+
+fn pictures() -> Pictures {
+    let picture = |f: &dyn Fn(usize) -> f32| Picture {
+        pixels: (0..784).map(f).collect(),
+        caption: "21.3 dB".into(),
+    };
+    let ramp = picture(&|i| (i % 28) as f32 / 27.0);
+    // As many different neighbours as an image can have, values outside and no number among them.
+    let noise = picture(&|i| [0.0, 0.3, f32::NAN, 0.7, 2.0, -1.0, 1.0][i * i % 7]);
+    Pictures::new("Digits", 28, ["original".to_string(), "found".to_string()])
+        .row("label 7", vec![ramp.clone(), noise])
+        .row("label 1", vec![ramp])
+}
+
+#[test]
+fn pictures_are_small_paths_with_labels() {
+    let dir = tempfile::tempdir().unwrap();
+    let [svg, png] = pictures().save(&dir.path().join("p")).unwrap();
+    let svg = fs::read_to_string(svg).unwrap();
+    assert_eq!(svg, pictures().svg("p").unwrap());
+    for text in ["Digits", "original", "found", "label 7", "label 1", "21.3 dB"] {
+        assert!(svg.contains(&format!(">{text}</text>")), "{text} is missing");
+    }
+    assert!(!svg.contains("<image") && svg.len() < 3 * 15_000, "{} bytes", svg.len());
+    let mut page = crate::page::Page::new("Pictures");
+    page.figure(&svg, "Two rows");
+    crate::page::check::check(&page.finish()).unwrap();
+    let (_, _, pixels) = pixels(&png);
+    // The ramp ends with black, and has shades in between.
+    assert!(pixels.contains(&[0; 3]) && pixels.contains(&[122; 3]));
+    let empty = Pictures::new("", 28, []).save(&dir.path().join("e"));
+    assert!(matches!(empty, Err(PlotError::NoPoints { .. })));
+}

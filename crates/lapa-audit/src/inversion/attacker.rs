@@ -1,0 +1,230 @@
+//! What the attacker has, and what it makes of one gradient.
+
+use std::sync::Arc;
+
+use lapa::config::{Clip, Norm};
+use lapa::data::Split;
+use lapa::federation::FederationError;
+use lapa::model::{Layer, Network, Shape, layers};
+use lapa::seed::{Purpose, stream};
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+
+use super::first_layer;
+use super::labels::{LabelReader, hits};
+use super::matching::{Matcher, Seen};
+use super::quality::{Quality, mean_squared_error};
+use super::search::Search;
+use crate::{AuditError, Subject};
+
+/// Images of the attacker's own that labels are read with.
+const OWN: usize = 200;
+
+/// An image and its label.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// In [0, 1].
+    pub pixels: Vec<f32>,
+    /// Its class.
+    pub label: u8,
+}
+
+/// A gradient to attack: of which images, with how much noise, at which model.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The model.
+    pub parameters: &'a [f32],
+    /// The images.
+    pub images: &'a [Image],
+    /// Standard deviation of the noise on the gradient of one image.
+    pub sigma: f64,
+    /// Tells apart what is drawn for it.
+    pub number: [u64; 2],
+}
+
+/// What the attacker made of a gradient.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// A reconstruction of each image.
+    pub guesses: Vec<Vec<f32>>,
+    /// How close they are.
+    pub qualities: Vec<Quality>,
+    /// Labels that were read right.
+    pub labels: usize,
+}
+
+/// What the attacker knows of a subject, and images to attack.
+pub struct Attacker {
+    /// The network as a function of one image.
+    pub network: Arc<Network>,
+    /// Whether its batch norm was replaced, so that only single images can be attacked.
+    pub single_images_only: bool,
+    /// Pixels in a row.
+    pub cols: usize,
+    /// Images of the devices.
+    pub images: Vec<Image>,
+    /// The mean image of each class in the attacker's own data, the test set.
+    class_means: Vec<Vec<f32>>,
+    own: Vec<Image>,
+    clip_norm: Option<f32>,
+    seed: u64,
+}
+
+impl Attacker {
+    /// Takes `images` images from the devices' data, of each class in turn.
+    pub fn new(subject: &Subject, images: usize, seed: u64) -> Result<Self, AuditError> {
+        let (experiment, data) = (subject.experiment(), subject.data());
+        let (rows, cols) = (data.train.rows, data.train.cols);
+        let layers = for_one_image(layers(&experiment.model, data.classes));
+        let network = Network::new(Shape::new(1, rows, cols), &layers)
+            .map_err(|source| FederationError::Model { rows, cols, source })?;
+        let learn = &experiment.learn;
+        let clip_norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample);
+        Ok(Self {
+            single_images_only: experiment.model.norm == Norm::Batch
+                && layers.iter().any(|layer| matches!(layer, Layer::GroupNorm { .. })),
+            network: Arc::new(network),
+            cols,
+            images: of_each_class(&data.train, data.classes, images),
+            class_means: class_means(&data.test, data.classes),
+            own: of_each_class(&data.test, data.classes, OWN),
+            clip_norm: clip_norm.map(|norm| norm as f32),
+            seed,
+        })
+    }
+
+    /// How close the mean image of its class is to an image: what is guessed without its gradient.
+    pub fn class_mean(&self, image: &Image) -> (&[f32], Quality) {
+        let mean = &self.class_means[usize::from(image.label)];
+        (mean, Quality::of(mean, &image.pixels, self.cols))
+    }
+
+    /// Reads labels at a model.
+    pub fn label_reader(&self, parameters: &[f32]) -> Option<LabelReader> {
+        let gradients: Vec<(Vec<f32>, u8)> = self
+            .own
+            .par_iter()
+            .map_init(
+                || Matcher::new(self.network.clone()),
+                |matcher, image| {
+                    let seen = self.seen(parameters, &[], std::slice::from_ref(&image.label));
+                    (matcher.gradient(&seen, &image.pixels).to_vec(), image.label)
+                },
+            )
+            .collect();
+        let own = gradients.iter().map(|(gradient, label)| (gradient.as_slice(), *label));
+        LabelReader::new(&self.network, own)
+    }
+
+    /// Attacks every target, side by side.
+    pub fn attack_all(
+        &self,
+        targets: &[Target<'_>],
+        reader: Option<&LabelReader>,
+        search: &Search,
+    ) -> Vec<Outcome> {
+        targets
+            .par_iter()
+            .map_init(
+                || Matcher::new(self.network.clone()),
+                |matcher, target| self.attack(matcher, target, reader, search),
+            )
+            .collect()
+    }
+
+    /// Labels first, then the images: from the first layer where it gives them away, else by
+    /// search.
+    fn attack(
+        &self,
+        matcher: &mut Matcher,
+        target: &Target<'_>,
+        reader: Option<&LabelReader>,
+        search: &Search,
+    ) -> Outcome {
+        let n = target.images.len();
+        let truth: Vec<u8> = target.images.iter().map(|image| image.label).collect();
+        let pixels: Vec<f32> =
+            target.images.iter().flat_map(|image| image.pixels.clone()).collect();
+        let [what, number] = target.number;
+        let mut rng = stream(self.seed, Purpose::Inversion, what, number);
+        let seen = self.seen(target.parameters, &[], &truth);
+        let mut gradient = matcher.gradient(&seen, &pixels).to_vec();
+        if target.sigma > 0.0 {
+            let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
+            let sigma = target.sigma / n as f64;
+            gradient.iter_mut().for_each(|g| *g = (f64::from(*g) + sigma * noise()) as f32);
+        }
+        let labels = reader.map_or_else(|| truth.clone(), |reader| reader.batch(&gradient, n));
+        let exact = (n == 1).then(|| first_layer::image(&self.network, &gradient)).flatten();
+        let found = exact.unwrap_or_else(|| {
+            let seen = self.seen(target.parameters, &gradient, &labels);
+            search.run(matcher, &seen, self.cols, &mut rng).images
+        });
+        let guesses = paired(found.chunks_exact(matcher.pixels()), target.images);
+        let quality =
+            |(guess, image): (&Vec<f32>, &Image)| Quality::of(guess, &image.pixels, self.cols);
+        let qualities = guesses.iter().zip(target.images).map(quality).collect();
+        Outcome { qualities, guesses, labels: hits(&labels, &truth) }
+    }
+
+    fn seen<'a>(&self, parameters: &'a [f32], gradient: &'a [f32], labels: &'a [u8]) -> Seen<'a> {
+        Seen { parameters, gradient, labels, clip_norm: self.clip_norm }
+    }
+}
+
+/// Batch norm over one image is group norm with a group for each channel, with the same parameters.
+fn for_one_image(mut layers: Vec<Layer>) -> Vec<Layer> {
+    let mut width = 1;
+    for layer in &mut layers {
+        match *layer {
+            Layer::Conv { channels, .. } => width = channels,
+            Layer::Linear { outputs } => width = outputs,
+            Layer::BatchNorm => *layer = Layer::GroupNorm { groups: width },
+            _ => {}
+        }
+    }
+    layers
+}
+
+/// The first `count` images, of each class in turn as long as there are any.
+fn of_each_class(split: &Split, classes: usize, count: usize) -> Vec<Image> {
+    let mut of_class = vec![Vec::new(); classes];
+    for (i, &label) in split.labels.iter().enumerate() {
+        of_class[usize::from(label)].push(i);
+    }
+    let most = of_class.iter().map(Vec::len).max().unwrap_or(0);
+    let in_turn = (0..most).flat_map(|k| of_class.iter().filter_map(move |of| of.get(k)));
+    in_turn
+        .take(count)
+        .map(|&i| Image { pixels: scaled(split.image(i)), label: split.labels[i] })
+        .collect()
+}
+
+fn class_means(split: &Split, classes: usize) -> Vec<Vec<f32>> {
+    let mut sums = vec![vec![0.0f64; split.rows * split.cols]; classes];
+    let mut counts = vec![0.0f64; classes];
+    for (i, &label) in split.labels.iter().enumerate() {
+        let sums = &mut sums[usize::from(label)];
+        sums.iter_mut().zip(split.image(i)).for_each(|(sum, &p)| *sum += f64::from(p) / 255.0);
+        counts[usize::from(label)] += 1.0;
+    }
+    let mean = |(sums, count): (Vec<f64>, f64)| {
+        sums.iter().map(|sum| (sum / count.max(1.0)) as f32).collect()
+    };
+    sums.into_iter().zip(counts).map(mean).collect()
+}
+
+fn scaled(pixels: &[u8]) -> Vec<f32> {
+    pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect()
+}
+
+/// The guesses in the order of the images: each image has the closest that is left.
+fn paired<'a>(guesses: impl Iterator<Item = &'a [f32]>, images: &[Image]) -> Vec<Vec<f32>> {
+    let mut left: Vec<&[f32]> = guesses.collect();
+    let closest = |image: &Image| {
+        let error = |guess: &[f32]| mean_squared_error(guess, &image.pixels);
+        let best = (0..left.len()).min_by(|&a, &b| error(left[a]).total_cmp(&error(left[b])));
+        best.map(|best| left.swap_remove(best).to_vec())
+    };
+    images.iter().filter_map(closest).collect()
+}

@@ -1,0 +1,212 @@
+//! Gradient leakage: labels and images out of what devices send.
+//!
+//! The attacker is the base station. It has the model, the received gradient, and images of its own
+//! (the test set). It is given more than it has: it knows all other images of a device's batch and
+//! takes them out, so that what is left is the gradient of one image, or of a few, with the noise of
+//! the whole update on it: the case that differential privacy speaks of.
+//!
+//! Labels come from the last layer ([`labels`]); the image itself from the first one where that is
+//! fully connected ([`first_layer`]); else images are changed until their gradient is the one that
+//! was seen ([`matching`], [`search`]).
+
+mod attacker;
+mod cases;
+pub mod first_layer;
+pub mod labels;
+pub mod matching;
+pub mod quality;
+mod report;
+pub mod search;
+mod softmax;
+pub(crate) mod student;
+mod trajectory;
+
+use std::ops::ControlFlow;
+
+use lapa::config::AllocatorName;
+
+use self::attacker::{Attacker, Image};
+use self::cases::{Case, Cases, Trial};
+use self::matching::Distance;
+use self::search::Search;
+use self::trajectory::{Snapshot, rounds, trajectory, with_allocator};
+use crate::leakage::{self, Risks};
+use crate::{Attack, AuditError, Effort, Finding, Listener, Options, Progress, Statement, Subject};
+
+/// Images of a small batch.
+const BATCH: usize = 4;
+
+/// How much an attack does.
+struct Plan {
+    /// Images attacked one by one.
+    images: usize,
+    /// Small batches.
+    batches: usize,
+    /// Models on the way of the run.
+    points: u32,
+    /// Rounds of the run that are repeated, at most.
+    rounds: u32,
+    /// Whether the runs of other allocators are repeated, or only their first rounds.
+    whole_runs: bool,
+    steps: u32,
+    starts: u32,
+}
+
+impl Plan {
+    fn of(effort: Effort) -> Self {
+        match effort {
+            Effort::Quick => Self {
+                images: 6,
+                batches: 1,
+                points: 5,
+                rounds: 40,
+                whole_runs: false,
+                steps: 400,
+                starts: 1,
+            },
+            Effort::Full => Self {
+                images: 20,
+                batches: 3,
+                points: 7,
+                rounds: u32::MAX,
+                whole_runs: true,
+                steps: 1000,
+                starts: 3,
+            },
+        }
+    }
+
+    fn search(&self, distance: Distance) -> Search {
+        Search { distance, steps: self.steps, starts: self.starts }
+    }
+}
+
+/// Images out of gradients, early, midway and late in the run, with the noise of each allocator; and
+/// whether the risk of it falls over the rounds as the paper says.
+pub fn run(
+    subject: &Subject,
+    statement: &Statement,
+    options: &Options,
+    listener: &mut Listener<'_>,
+) -> Result<Vec<Finding>, AuditError> {
+    let plan = Plan::of(options.effort);
+    let attacker = Attacker::new(subject, plan.images, options.seed)?;
+    let experiment = subject.experiment();
+    let rounds = rounds(experiment, plan.rounds, plan.points);
+    let (own, data) = (experiment.clone(), subject.data());
+    let snapshots = trajectory(own, data.clone(), &rounds, "repeating the run", listener)?;
+    let noises = noises(subject, &plan, &snapshots, listener)?;
+    let cases = attack(&attacker, &plan, &snapshots, &noises, listener)?;
+    let quick = options.effort == Effort::Quick;
+    let risks =
+        Risks { without: cases.risks("none"), with: cases.risks(report::own_name(subject)) };
+    Ok(vec![
+        report::finding(subject, statement, options, &attacker, &cases)?,
+        leakage::finding(statement, options, &risks, quick)?,
+    ])
+}
+
+/// A noise to attack through.
+struct Noise {
+    name: &'static str,
+    /// At each snapshot; none where it is not known.
+    sigmas: Vec<Option<f64>>,
+    /// Whether it is attacked at all snapshots, not only early, midway and late.
+    everywhere: bool,
+}
+
+/// None, what the run itself had, and what other allocators give.
+fn noises(
+    subject: &Subject,
+    plan: &Plan,
+    snapshots: &[Snapshot],
+    listener: &mut Listener<'_>,
+) -> Result<Vec<Noise>, AuditError> {
+    let experiment = subject.experiment();
+    let mut noises =
+        vec![Noise { name: "none", sigmas: vec![Some(0.0); snapshots.len()], everywhere: true }];
+    if snapshots.iter().any(|snapshot| snapshot.sigma > 0.0) {
+        let sigmas = snapshots.iter().map(|snapshot| Some(snapshot.sigma)).collect();
+        noises.push(Noise { name: report::own_name(subject), sigmas, everywhere: true });
+    }
+    for allocator in [AllocatorName::Uniform, AllocatorName::Lapa] {
+        if allocator == experiment.privacy.allocator {
+            continue;
+        }
+        let Some(other) = with_allocator(experiment, allocator) else { continue };
+        let known = if plan.whole_runs { snapshots.len() } else { 1 };
+        let rounds: Vec<u32> = snapshots[..known].iter().map(|snapshot| snapshot.round).collect();
+        let what = "noise of another allocator";
+        let name = report::allocator_name(allocator);
+        match trajectory(other, subject.data().clone(), &rounds, what, listener) {
+            Ok(others) => {
+                let mut sigmas: Vec<Option<f64>> =
+                    others.iter().map(|snapshot| Some(snapshot.sigma)).collect();
+                sigmas.resize(snapshots.len(), None);
+                noises.push(Noise { name, sigmas, everywhere: false });
+            }
+            // Not every budget can be shared out by every allocator, and not every run ends well.
+            Err(AuditError::Federation(_) | AuditError::Privatize(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(noises)
+}
+
+/// All attacks, one model and noise after the other.
+fn attack(
+    attacker: &Attacker,
+    plan: &Plan,
+    snapshots: &[Snapshot],
+    noises: &[Noise],
+    listener: &mut Listener<'_>,
+) -> Result<Cases, AuditError> {
+    let stages = [0, snapshots.len() / 2, snapshots.len() - 1];
+    let mut cases = Cases::default();
+    let (mut done, of) = (0, (snapshots.len() * noises.len()) as u64 + 2);
+    let mut report = |done: u64| match listener(Progress {
+        attack: Attack::Inversion,
+        what: "inverting gradients",
+        done,
+        of,
+    }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(AuditError::Stopped),
+    };
+    let cosine = plan.search(Distance::Cosine);
+    for (at, snapshot) in snapshots.iter().enumerate() {
+        let reader = attacker.label_reader(&snapshot.parameters);
+        let is_stage = stages.contains(&at);
+        let add = |what: u64, noise: &str, sigma: f64, groups: &[&[Image]], search: Search| {
+            let (reader, number) = (reader.as_ref(), (at as u64) << 8 | what);
+            let trial = Trial { snapshot, reader, noise, sigma, search, number };
+            Case::attack(attacker, &trial, groups)
+        };
+        let singles: Vec<&[Image]> = attacker.images.chunks(1).collect();
+        for (n, noise) in (0..).zip(noises) {
+            report(done)?;
+            done += 1;
+            if let (Some(sigma), true) = (noise.sigmas[at], noise.everywhere || is_stage) {
+                let case = add(n, noise.name, sigma, &singles, cosine);
+                cases.all.push(Case { is_stage, ..case });
+            }
+        }
+        if at > 0 {
+            continue;
+        }
+        report(of - 2)?;
+        cases.squared = Some(add(100, "none", 0.0, &singles, plan.search(Distance::Squared)));
+        if !attacker.single_images_only {
+            report(of - 1)?;
+            let batches: Vec<&[Image]> =
+                attacker.images.chunks_exact(BATCH).take(plan.batches).collect();
+            for (n, noise) in (101..).zip(noises) {
+                if let Some(sigma) = noise.sigmas[at] {
+                    cases.batches.push(add(n, noise.name, sigma, &batches, cosine));
+                }
+            }
+        }
+    }
+    report(of)?;
+    Ok(cases)
+}

@@ -1,0 +1,276 @@
+//! What the inversion found, in figures, words and pictures.
+
+use lapa::config::{AllocatorName, Clip, ModelName, Norm};
+use lapa::page::Table;
+use lapa::plot::{Picture, Pictures};
+use lapa_privacy::allocate::Basis;
+use serde_json::{Value, json};
+
+use super::attacker::Attacker;
+use super::cases::{Case, Cases};
+use crate::{Attack, AuditError, Exhibit, Finding, Options, Statement, Subject, Verdict};
+
+/// Images that are shown.
+const SHOWN: usize = 4;
+/// A reconstruction of as many dB or more is taken for a success.
+const SUCCESS: f64 = 20.0;
+
+/// Of an allocator, as configurations have it.
+pub(super) fn allocator_name(allocator: AllocatorName) -> &'static str {
+    match allocator {
+        AllocatorName::None => "none",
+        AllocatorName::Uniform => "uniform",
+        AllocatorName::Arb => "arb",
+        AllocatorName::Lapa => "lapa",
+        AllocatorName::OptimalSplit => "optimal-split",
+    }
+}
+
+/// Of the noise of the subject itself. Without artificial noise there may be that of the channel.
+pub(super) fn own_name(subject: &Subject) -> &'static str {
+    match subject.experiment().privacy.allocator {
+        AllocatorName::None => "channel",
+        allocator => allocator_name(allocator),
+    }
+}
+
+/// The finding.
+pub(super) fn finding(
+    subject: &Subject,
+    statement: &Statement,
+    options: &Options,
+    attacker: &Attacker,
+    cases: &Cases,
+) -> Result<Finding, AuditError> {
+    let mut finding = Finding::new(Attack::Inversion, statement, options.confidence);
+    (finding.verdict, finding.reason) = verdict(subject, options, cases);
+    let mut finding = finding
+        .figure("alpha", alpha(options, &own_stages(subject, cases)))
+        .figure("images", attacker.images.len())
+        .figure("single_images_only", attacker.single_images_only)
+        .figure(
+            "cases",
+            cases.all.iter().filter(|case| case.is_stage).map(figures).collect::<Value>(),
+        )
+        .figure("squared_distance", cases.squared.as_ref().map_or(Value::Null, figures))
+        .figure("batches", cases.batches.iter().map(figures).collect::<Value>());
+    for text in explanations(subject, attacker) {
+        finding = finding.show(Exhibit::Text(text));
+    }
+    finding = finding.show(Exhibit::Table(table(cases)));
+    Ok(finding.show(pictures(subject, attacker, cases)?))
+}
+
+fn figures(case: &Case) -> Value {
+    let successes = case.qualities().filter(|quality| quality.psnr >= SUCCESS).count();
+    json!({
+        "round": case.round,
+        "noise": case.noise,
+        "sigma": case.sigma,
+        "mse": case.mean(|quality| quality.mse),
+        "psnr": case.mean(|quality| quality.psnr),
+        "ssim": case.mean(|quality| quality.ssim),
+        "from_20_db": successes,
+        "of": case.qualities().count(),
+        "labels": case.label_share(),
+        "class_mean_mse": case.class_mean_error(),
+        "p_better_than_class_mean": case.p_better(),
+    })
+}
+
+/// The cases with the subject's own noise, early, midway and late.
+fn own_stages<'a>(subject: &Subject, cases: &'a Cases) -> Vec<&'a Case> {
+    let name = own_name(subject);
+    cases
+        .all
+        .iter()
+        .filter(|case| case.is_stage && case.noise == name && case.sigma > 0.0)
+        .collect()
+}
+
+/// Of each test: all of them together err with at most 1 − confidence (Bonferroni).
+fn alpha(options: &Options, own: &[&Case]) -> f64 {
+    (1.0 - options.confidence) / own.len().max(1) as f64
+}
+
+fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, String) {
+    let privacy = &subject.experiment().privacy;
+    let own = own_stages(subject, cases);
+    let alpha = alpha(options, &own);
+    let tests = format!(
+        "paired t-tests over the images of the squared errors, one-sided, α = {alpha:.4} each"
+    );
+    let better: Vec<String> = own
+        .iter()
+        .filter(|case| case.p_better() < alpha)
+        .map(|case| format!("after {} rounds (p = {:.1e})", case.round, case.p_better()))
+        .collect();
+    if own.is_empty() {
+        let reason = "There is no noise that could hide an image, and nothing is claimed of it. \
+                      Reconstructions bound no ε.";
+        return (Verdict::NotJudged, reason.into());
+    }
+    let certified = privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
+    match (better.is_empty(), certified) {
+        (true, true) => (
+            Verdict::NotRefuted,
+            format!(
+                "With the noise of this run no reconstruction is better than the mean image of its \
+                 class, which needs no gradient ({tests}). That is no proof: another attack may do \
+                 better. Reconstructions bound no ε."
+            ),
+        ),
+        (false, true) => (
+            Verdict::Refuted,
+            format!(
+                "Certified noise should leave nothing of an image to see, but reconstructions are \
+                 better than the mean image of the class {} ({tests}). This bounds no ε.",
+                better.join(", ")
+            ),
+        ),
+        (true, false) => (
+            Verdict::NotJudged,
+            format!(
+                "With the noise of this run no reconstruction is better than the mean image of its \
+                 class ({tests}). The paper claims nothing of reconstructions, and they bound no ε."
+            ),
+        ),
+        (false, false) => (
+            Verdict::NotJudged,
+            format!(
+                "In spite of the noise, reconstructions are better than the mean image of the class \
+                 {} ({tests}). The paper claims nothing of reconstructions, and they bound no ε.",
+                better.join(", ")
+            ),
+        ),
+    }
+}
+
+/// What the attacker has and what was not done.
+fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
+    let experiment = subject.experiment();
+    let mut texts = vec![
+        "The attacker knows all images of a device's batch but one, and takes their gradients out \
+         of the update. On what is left, the gradient of one image, the update's noise is as many \
+         times as large as the batch has images. Labels come from the gradient of the last layer."
+            .to_string(),
+        match experiment.model.name {
+            ModelName::Cnn => {
+                "Images are sought by Adam, so that their gradient has the direction of the one \
+                 seen and they vary little from pixel to pixel."
+            }
+            ModelName::Mlp | ModelName::Logistic => {
+                "The first layer is fully connected: its gradient holds a single image as it is, \
+                 and there is nothing to seek. Only batches are sought by Adam."
+            }
+        }
+        .to_string(),
+    ];
+    if attacker.single_images_only {
+        texts.push(
+            "Batch norm makes each image's gradient depend on all others of its batch: batches were \
+             not attacked, and single images as a device would send them that trains on nothing \
+             else, where batch norm normalises over one image."
+                .into(),
+        );
+    } else if experiment.model.name == ModelName::Cnn && experiment.model.norm == Norm::Group {
+        texts.push(
+            "Group norm hides the scale of the features, and the search ends in a wrong place more \
+             often than without a norm."
+                .into(),
+        );
+    }
+    if experiment.learn.clip == Clip::Device {
+        texts.push(
+            "The clip of a device's whole update is left out: it only shortens it, which the \
+             direction does not show."
+                .into(),
+        );
+    }
+    texts
+}
+
+fn table(cases: &Cases) -> Table {
+    let caption = format!(
+        "Means over images. A reconstruction of {SUCCESS} dB or more shows the image; the mean image \
+         of the class is what is guessed without a gradient."
+    );
+    let headers = [
+        "attack",
+        ">after round",
+        "noise",
+        ">σ on a gradient",
+        ">labels",
+        ">MSE",
+        ">PSNR",
+        ">SSIM",
+        ">from 20 dB",
+        ">MSE of class mean",
+    ];
+    let mut table = Table::new(&caption, &headers);
+    let singles = cases.all.iter().filter(|case| case.is_stage).map(|case| ("cosine", case));
+    let squared = cases.squared.iter().map(|case| ("squared (DLG)", case));
+    let batches = cases.batches.iter().map(|case| ("cosine, small batch", case));
+    for (attack, case) in singles.chain(squared).chain(batches) {
+        let successes = case.qualities().filter(|quality| quality.psnr >= SUCCESS).count();
+        table.row([
+            attack.to_string(),
+            case.round.to_string(),
+            case.noise.clone(),
+            format!("{:.3}", case.sigma),
+            format!("{:.0} %", 100.0 * case.label_share()),
+            format!("{:.4}", case.mean(|quality| quality.mse)),
+            format!("{:.1} dB", case.mean(|quality| quality.psnr)),
+            format!("{:.2}", case.mean(|quality| quality.ssim)),
+            format!("{successes} of {}", case.qualities().count()),
+            format!("{:.4}", case.class_mean_error()),
+        ]);
+    }
+    table
+}
+
+/// Original, class mean, and what was made of the gradients early and late.
+fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exhibit, AuditError> {
+    let own = own_name(subject);
+    let stages: Vec<&Case> = cases.all.iter().filter(|case| case.is_stage).collect();
+    let of = |noise: &str| -> Vec<&Case> {
+        stages.iter().copied().filter(|case| case.noise == noise).collect()
+    };
+    let (without, with) = (of("none"), of(own));
+    let shown: Vec<&Case> = [without.first(), with.first(), without.last(), with.last()]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
+    let name = |case: &&Case| match case.sigma > 0.0 {
+        true => format!("round {}, {}", case.round + 1, case.noise),
+        false => format!("round {}, no noise", case.round + 1),
+    };
+    let columns = ["original".to_string(), "class mean".to_string()];
+    let columns = columns.into_iter().chain(shown.iter().map(name));
+    let mut pictures = Pictures::new("Images out of gradients", attacker.cols, columns);
+    for (i, image) in attacker.images.iter().enumerate().take(SHOWN) {
+        let decibel = |psnr: f64| format!("{psnr:.1} dB");
+        let (mean, quality) = attacker.class_mean(image);
+        let mut row = vec![
+            Picture { pixels: image.pixels.clone(), caption: String::new() },
+            Picture { pixels: mean.to_vec(), caption: decibel(quality.psnr) },
+        ];
+        for outcome in shown.iter().filter_map(|case| case.outcomes.get(i)) {
+            let found = outcome.guesses.iter().zip(&outcome.qualities);
+            row.extend(found.map(|(guess, quality)| Picture {
+                pixels: guess.clone(),
+                caption: decibel(quality.psnr),
+            }));
+        }
+        pictures = pictures.row(format!("label {}", image.label), row);
+    }
+    Ok(Exhibit::Drawing {
+        name: "inversion".into(),
+        svg: pictures.svg("inversion")?,
+        caption: "Images of devices, the mean images of their classes, and what was made of their \
+                  gradients, without noise and with the noise of the run. Below them the peak \
+                  signal-to-noise ratio."
+            .into(),
+    })
+}

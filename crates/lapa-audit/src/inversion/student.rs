@@ -1,0 +1,136 @@
+//! Student's t distribution, paired tests and straight lines.
+
+/// P(T > t) with a whole number of degrees of freedom, at least 1: Abramowitz and Stegun 26.7.3 and
+/// 26.7.4.
+pub(crate) fn upper_tail(t: f64, freedom: u32) -> f64 {
+    let angle = (t.abs() / f64::from(freedom).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    let odd = !freedom.is_multiple_of(2);
+    // cos θ + 2/3 cos³θ + …, or 1 + 1/2 cos²θ + …
+    let (mut term, mut k) = if odd { (cosine, 3) } else { (1.0, 2) };
+    let mut sum = 0.0;
+    while k <= freedom {
+        sum += term;
+        term *= f64::from(k - 1) / f64::from(k) * cosine * cosine;
+        k += 2;
+    }
+    let within = match odd {
+        true => std::f64::consts::FRAC_2_PI * (angle + sine * sum),
+        false => sine * sum,
+    };
+    let beyond = 0.5 * (1.0 - within).max(0.0);
+    if t >= 0.0 { beyond } else { 1.0 - beyond }
+}
+
+/// The t with P(|T| < t) = `confidence`.
+fn two_sided_quantile(confidence: f64, freedom: u32) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    let inside = |t: f64| 1.0 - 2.0 * upper_tail(t, freedom);
+    while inside(high) < confidence && high < 1e9 {
+        high *= 2.0;
+    }
+    for _ in 0..80 {
+        let t = 0.5 * (low + high);
+        match inside(t) < confidence {
+            true => low = t,
+            false => high = t,
+        }
+    }
+    high
+}
+
+/// The p-value of the paired t-test that `a` is below `b` on average, against that it is not; 1
+/// with fewer than two pairs.
+pub(crate) fn p_below(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len().min(b.len());
+    if n < 2 {
+        return 1.0;
+    }
+    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+    let mean = differences.iter().sum::<f64>() / n as f64;
+    let squares: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
+    let error = (squares / (n as f64 - 1.0) / n as f64).sqrt();
+    match error > 0.0 {
+        true => upper_tail(mean / error, n as u32 - 1),
+        false => f64::from(u8::from(mean <= 0.0)),
+    }
+}
+
+/// A straight line by least squares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub slope: f64,
+    pub intercept: f64,
+    /// Student's interval of the slope.
+    pub interval: [f64; 2],
+    /// Share of the variance that the line explains; 0 where there is none.
+    pub r_squared: f64,
+}
+
+impl Line {
+    /// Through the points (x, y); none with fewer than three, or all at one x.
+    pub fn fit(x: &[f64], y: &[f64], confidence: f64) -> Option<Self> {
+        let n = x.len().min(y.len());
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / n as f64;
+        let (mean_x, mean_y) = (mean(x), mean(y));
+        let pairs = || x.iter().zip(y).map(|(x, y)| (x - mean_x, y - mean_y));
+        let xx: f64 = pairs().map(|(x, _)| x * x).sum();
+        let yy: f64 = pairs().map(|(_, y)| y * y).sum();
+        if n < 3 || xx == 0.0 {
+            return None;
+        }
+        let slope = pairs().map(|(x, y)| x * y).sum::<f64>() / xx;
+        let residuals: f64 = pairs().map(|(x, y)| (y - slope * x).powi(2)).sum();
+        let freedom = n as u32 - 2;
+        let half =
+            two_sided_quantile(confidence, freedom) * (residuals / f64::from(freedom) / xx).sqrt();
+        Some(Self {
+            slope,
+            intercept: mean_y - slope * mean_x,
+            interval: [slope - half, slope + half],
+            r_squared: if yy > 0.0 { 1.0 - residuals / yy } else { 0.0 },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// scipy 1.17.1: `stats.t.sf(t, df)`, `stats.ttest_rel(a, b, alternative="less")`,
+    /// `stats.linregress` with `slope ± stats.t.ppf(0.975, 5)·stderr`.
+    #[test]
+    fn figures_match_scipy() {
+        for (t, freedom, expected) in [
+            (2.5, 5, 0.027_245_049_671_188_13),
+            (-1.2, 9, 0.869_613_401_304_769_3),
+            (0.3, 1, 0.407_226_420_922_257_7),
+        ] {
+            assert!((upper_tail(t, freedom) - expected).abs() < 1e-13, "{t} {freedom}");
+        }
+        let (a, b) = ([0.12, 0.3, 0.22, 0.19, 0.25, 0.31], [0.1, 0.2, 0.25, 0.1, 0.2, 0.28]);
+        assert!((p_below(&a, &b) - 0.960_951_016_876_225_2).abs() < 1e-12);
+        assert!((p_below(&b, &a) - 0.039_048_983_123_774_75).abs() < 1e-12);
+        let x = [0.0, 5.0, 10.0, 20.0, 40.0, 60.0, 80.0];
+        let y = [0.9f64, 0.7, 0.65, 0.5, 0.3, 0.22, 0.11].map(f64::ln);
+        let line = Line::fit(&x, &y, 0.95).unwrap();
+        for (ours, scipys) in [
+            (line.slope, -0.024_550_082_803_879_363),
+            (line.intercept, -0.176_153_314_794_332_5),
+            (line.interval[0], -0.027_400_495_076_784_194),
+            (line.interval[1], -0.021_699_670_530_974_532),
+            (line.r_squared, 0.989_902_612_067_219_5),
+        ] {
+            assert!((ours - scipys).abs() < 1e-12, "{ours} {scipys}");
+        }
+    }
+
+    #[test]
+    fn too_little_says_nothing() {
+        assert_eq!(p_below(&[0.0], &[1.0]), 1.0);
+        assert_eq!(p_below(&[1.0, 1.0], &[1.0, 1.0]), 1.0);
+        assert_eq!(Line::fit(&[0.0, 1.0], &[0.0, 1.0], 0.95), None);
+        let flat = Line::fit(&[0.0, 1.0, 2.0], &[3.0; 3], 0.95).unwrap();
+        assert_eq!((flat.slope, flat.interval, flat.r_squared), (0.0, [0.0, 0.0], 0.0));
+    }
+}

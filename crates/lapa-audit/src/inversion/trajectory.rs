@@ -1,0 +1,100 @@
+//! Models on the way of a run, and the noise that images had there.
+
+use std::ops::ControlFlow;
+
+use lapa::config::{AllocatorName, Experiment, Start};
+use lapa::data::Dataset;
+use lapa::federation::Federation;
+use lapa_privacy::allocate::{Basis, PidError};
+
+use crate::{Attack, AuditError, Listener, Progress};
+
+/// A model that devices took gradients at.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Rounds done before.
+    pub round: u32,
+    /// The model.
+    pub parameters: Vec<f32>,
+    /// Standard deviation of the noise on the gradient of one image in the next round: σ·b, since an
+    /// update is the mean over a batch of b images and the attacker knows all others. The least of
+    /// all devices that sent.
+    pub sigma: f64,
+}
+
+/// The rounds to look at: as many as `points`, evenly from the first to the last but one.
+pub fn rounds(experiment: &Experiment, most: u32, points: u32) -> Vec<u32> {
+    // Training before the first round is part of it.
+    let first = u32::from(experiment.model.start == Start::Digits);
+    let last = experiment.run.rounds.min(most).saturating_sub(1).max(first);
+    let steps = points.saturating_sub(1).max(1);
+    let mut rounds: Vec<u32> = (0..=steps)
+        .map(|i| first + (u64::from(last - first) * u64::from(i) / u64::from(steps)) as u32)
+        .collect();
+    rounds.dedup();
+    rounds
+}
+
+/// Repeats the run up to the last of `rounds`, ascending, and the round after it.
+pub fn trajectory(
+    mut experiment: Experiment,
+    data: Dataset,
+    rounds: &[u32],
+    what: &str,
+    listener: &mut Listener<'_>,
+) -> Result<Vec<Snapshot>, AuditError> {
+    // Nobody asks for the accuracy.
+    experiment.run.evaluate_every = experiment.run.rounds;
+    let mut federation = Federation::new(experiment, data)?;
+    let of = rounds.last().map_or(0, |&last| u64::from(last) + 1);
+    let mut snapshots: Vec<Snapshot> = Vec::new();
+    for round in 0..of as u32 {
+        let progress = Progress { attack: Attack::Inversion, what, done: round.into(), of };
+        if let ControlFlow::Break(()) = listener(progress) {
+            return Err(AuditError::Stopped);
+        }
+        let wanted = rounds.contains(&round);
+        let parameters = wanted.then(|| federation.model().parameters.clone());
+        federation.next_round()?;
+        if let Some(parameters) = parameters {
+            // A round without senders has the noise of the one before.
+            let before = snapshots.last().map_or(0.0, |snapshot| snapshot.sigma);
+            let sigma = noise(&federation).unwrap_or(before);
+            snapshots.push(Snapshot { round, parameters, sigma });
+        }
+    }
+    Ok(snapshots)
+}
+
+/// σ·b of the device with the least of it in the last round.
+fn noise(federation: &Federation) -> Option<f64> {
+    let experiment = federation.experiment();
+    let (sampling, fraction) = (experiment.privacy.sampling, experiment.learn.batch_fraction);
+    let of_device = federation.received().map(|(device, received)| {
+        let samples = federation.public_samples()[device as usize];
+        received.sigma() * sampling.denominator(fraction, samples)
+    });
+    of_device.min_by(f64::total_cmp)
+}
+
+/// The same experiment with another allocator of the same budget; none where there is no budget.
+pub fn with_allocator(experiment: &Experiment, allocator: AllocatorName) -> Option<Experiment> {
+    let mut other = experiment.clone();
+    let privacy = &mut other.privacy;
+    if privacy.allocator == AllocatorName::None {
+        return None;
+    }
+    privacy.allocator = allocator;
+    if allocator == AllocatorName::Lapa {
+        // The defaults of the configuration, where it had none.
+        privacy.pid_proportional.get_or_insert(0.5);
+        privacy.pid_integral.get_or_insert(0.5);
+        privacy.pid_window.get_or_insert(5);
+        privacy.decay.get_or_insert(5.0);
+        privacy.pid_error.get_or_insert(match privacy.basis {
+            Basis::Paper => PidError::Relative,
+            Basis::Certified => PidError::Debiased,
+        });
+    }
+    Some(other)
+}

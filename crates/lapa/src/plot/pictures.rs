@@ -1,0 +1,160 @@
+//! Small grey images in a grid.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use kuva::render::render::{PathData, Primitive, Scene, TextAnchor};
+
+use super::svg::svg;
+use super::{PlotError, canvas, save, style};
+
+/// Shades from white to black; white is not drawn.
+const SHADES: usize = 24;
+/// Units per pixel of an image.
+const PIXEL: usize = 3;
+/// Room around the grid and between its parts.
+const GAP: f64 = 12.0;
+/// Size of the text.
+const TEXT: u32 = 13;
+
+/// A grid of grey images of one size, with labels for rows and columns. Bright pixels are drawn
+/// dark, as ink on paper.
+#[derive(Clone, Debug)]
+pub struct Pictures {
+    title: String,
+    width: usize,
+    columns: Vec<String>,
+    rows: Vec<(String, Vec<Picture>)>,
+}
+
+/// A grey image and what stands below it.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// Row by row, in [0, 1]; what is outside of it, or no number, is drawn as the nearest shade.
+    pub pixels: Vec<f32>,
+    /// May be empty.
+    pub caption: String,
+}
+
+impl Pictures {
+    /// A grid without images yet, with what stands above its columns. Images are `width` pixels
+    /// wide. An empty title takes no room.
+    pub fn new(
+        title: impl Into<String>,
+        width: usize,
+        columns: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let columns = columns.into_iter().collect();
+        Self { title: title.into(), width: width.max(1), columns, rows: Vec::new() }
+    }
+
+    /// Adds a row of images and what stands before it.
+    pub fn row(mut self, label: impl Into<String>, pictures: Vec<Picture>) -> Self {
+        self.rows.push((label.into(), pictures));
+        self
+    }
+
+    /// Writes `stem.svg` and `stem.png`.
+    pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+        save(self.scene(stem)?, stem)
+    }
+
+    /// The text of an SVG file of this name, without writing one.
+    pub fn svg(&self, name: &str) -> Result<String, PlotError> {
+        let stem = Path::new(name);
+        Ok(svg(&self.scene(stem)?, stem))
+    }
+
+    fn scene(&self, stem: &Path) -> Result<Scene, PlotError> {
+        if self.rows.iter().all(|(_, pictures)| pictures.is_empty()) {
+            return Err(PlotError::NoPoints { stem: stem.into() });
+        }
+        let pictures = || self.rows.iter().flat_map(|(_, pictures)| pictures);
+        let height = pictures().map(|p| p.pixels.len().div_ceil(self.width)).max().unwrap_or(1);
+        let [image_width, image_height] = [self.width, height].map(|n| (n * PIXEL) as f64);
+        let widest = |texts: &mut dyn Iterator<Item = &String>| {
+            texts.map(|text| canvas::text_width(text, TEXT)).fold(0.0, f64::max)
+        };
+        let labels = widest(&mut self.rows.iter().map(|(label, _)| label));
+        let captions = widest(&mut pictures().map(|picture| &picture.caption));
+        let above = widest(&mut self.columns.iter());
+        let line = 1.5 * f64::from(TEXT);
+        let step_x = image_width.max(captions).max(above) + GAP;
+        let step_y = image_height + GAP + if captions > 0.0 { line } else { 0.0 };
+        let columns = self.rows.iter().map(|(_, pictures)| pictures.len()).max().unwrap_or(0);
+        let columns = columns.max(self.columns.len());
+        let left = if labels > 0.0 { labels + 2.0 * GAP } else { GAP };
+        let title = if self.title.is_empty() { GAP } else { 3.0 * GAP };
+        let top = title + if above > 0.0 { line } else { 0.0 };
+
+        let width = left + columns as f64 * step_x;
+        let sheet_height = top + self.rows.len() as f64 * step_y;
+        let mut scene = canvas::sheet(width.ceil(), sheet_height.ceil());
+        if !self.title.is_empty() {
+            let size = canvas::fitted(&self.title, 18, width - 2.0 * GAP);
+            let middle = TextAnchor::Middle;
+            scene.add(canvas::text(0.5 * width, 2.0 * GAP, &self.title, size, middle, false));
+        }
+        let middle_of = |column: usize| left + (column as f64 + 0.5) * step_x - 0.5 * GAP;
+        for (column, name) in self.columns.iter().enumerate() {
+            let (x, y) = (middle_of(column), top - 0.5 * f64::from(TEXT));
+            scene.add(canvas::text(x, y, name, TEXT, TextAnchor::Middle, false));
+        }
+        for (row, (label, pictures)) in self.rows.iter().enumerate() {
+            let y = top + row as f64 * step_y;
+            let stand = y + 0.5 * image_height + 0.36 * f64::from(TEXT);
+            scene.add(canvas::text(left - GAP, stand, label, TEXT, TextAnchor::End, false));
+            for (column, picture) in pictures.iter().enumerate() {
+                // Whole units, so that pixels are sharp.
+                let x = (middle_of(column) - 0.5 * image_width).round();
+                self.draw(picture, [x, y.round()], [image_width, image_height], &mut scene);
+                let (x, y) = (middle_of(column), y.round() + image_height + 1.1 * f64::from(TEXT));
+                let caption = &picture.caption;
+                scene.add(canvas::text(x, y, caption, TEXT, TextAnchor::Middle, false));
+            }
+        }
+        Ok(scene)
+    }
+
+    /// A path for each shade, of runs of equal pixels: images as such are not allowed on pages that
+    /// stand alone.
+    fn draw(&self, picture: &Picture, corner: [f64; 2], size: [f64; 2], scene: &mut Scene) {
+        scene.add(canvas::rectangle(corner, size, "#FFFFFF", style::GREY));
+        let mut paths = vec![String::new(); SHADES];
+        for (row, pixels) in picture.pixels.chunks(self.width).enumerate() {
+            let mut col = 0;
+            while col < pixels.len() {
+                let shade = shade(pixels[col]);
+                let run = pixels[col..].iter().take_while(|&&p| self::shade(p) == shade).count();
+                let (x, y, length) = (col * PIXEL, row * PIXEL, run * PIXEL);
+                if shade > 0 {
+                    // Writing to a string cannot fail.
+                    let _ = write!(paths[shade], "M{x} {y}h{length}v{PIXEL}h-{length}z");
+                }
+                col += run;
+            }
+        }
+        scene.add(Primitive::GroupStart {
+            transform: Some(format!("translate({},{})", corner[0], corner[1])),
+            title: None,
+            extra_attrs: Some("shape-rendering=\"crispEdges\"".into()),
+        });
+        for (shade, d) in paths.into_iter().enumerate().filter(|(_, d)| !d.is_empty()) {
+            let grey = 255 - 255 * shade / (SHADES - 1);
+            scene.add(Primitive::Path(Box::new(PathData {
+                d,
+                fill: Some(format!("#{grey:02X}{grey:02X}{grey:02X}").into()),
+                stroke: "none".into(),
+                stroke_width: 0.0,
+                opacity: None,
+                stroke_dasharray: None,
+            })));
+        }
+        scene.add(Primitive::GroupEnd);
+    }
+}
+
+fn shade(pixel: f32) -> usize {
+    // No number becomes white, as a cast has it.
+    (pixel.clamp(0.0, 1.0) * (SHADES - 1) as f32).round() as usize
+}
