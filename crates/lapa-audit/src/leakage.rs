@@ -91,7 +91,8 @@ impl Trend {
     }
 }
 
-/// Refuted where the risk does not fall: the slope's interval is not below 0.
+/// Refuted where the risk rises: the whole interval of the slope is above 0. Where it reaches across
+/// 0 nobody can say.
 fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
     let Some(line) = trend.line else {
         let reason = "A trend needs the models of at least three rounds.";
@@ -112,20 +113,13 @@ fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
         100.0 * confidence,
         100.0 * line.r_squared.max(0.0),
     );
-    match (high < 0.0, line.r_squared >= EXPLAINED) {
-        (false, _) => (
-            Verdict::Refuted,
-            format!("The risk of leakage does not fall over these rounds: {figures}."),
-        ),
-        (true, true) => (
-            Verdict::NotRefuted,
-            format!("The risk of leakage falls over these rounds as claimed: {figures}."),
-        ),
-        (true, false) => (
-            Verdict::NotJudged,
-            format!("The risk of leakage falls, but hardly exponentially: {figures}."),
-        ),
-    }
+    let (verdict, words) = match (low > 0.0, high < 0.0, line.r_squared >= EXPLAINED) {
+        (true, ..) => (Verdict::Refuted, "rises over these rounds"),
+        (_, true, true) => (Verdict::NotRefuted, "falls over these rounds as claimed"),
+        (_, true, false) => (Verdict::NotJudged, "falls, but hardly exponentially"),
+        (_, false, _) => (Verdict::NotJudged, "cannot be shown to fall or to rise"),
+    };
+    (verdict, format!("The risk of leakage {words}: {figures}."))
 }
 
 fn text(trend: &Trend, quick: bool) -> String {
@@ -133,8 +127,9 @@ fn text(trend: &Trend, quick: bool) -> String {
         "The paper says that the risk of leakage is high early and falls about exponentially as \
          training converges. It defines no risk; here it is the mean structural similarity of images \
          and their reconstructions from single gradients without noise, at models along the run. The \
-         claim counts as refuted where the slope of the logarithm over the rounds is not below 0 \
-         with its whole interval. This is no statement about ε.",
+         claim counts as refuted where the slope of the logarithm over the rounds is above 0 with its \
+         whole interval, and as reproduced where it is below and the exponential explains at least \
+         half of the variance. This is no statement about ε.",
     );
     if let (true, Some(last)) = (quick, trend.rounds.last()) {
         text += &format!(" A quick look: only the first {} rounds were repeated.", last + 1.0);
@@ -163,4 +158,23 @@ fn drawing(without: &Trend, with: &Trend) -> Result<Exhibit, AuditError> {
                   and the exponential that fits best."
             .into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(risk: impl Fn(f64) -> f64) -> Verdict {
+        let risks: Vec<(u32, Vec<f64>)> =
+            (0..6).map(|i| (20 * i, vec![risk(20.0 * f64::from(i))])).collect();
+        verdict(&Trend::of(&risks, 0.95), 0.95).0
+    }
+
+    #[test]
+    fn falling_rising_and_wavering_risks_are_told_apart() {
+        assert_eq!(judged(|round| 0.9 * (-0.02 * round).exp()), Verdict::NotRefuted);
+        assert_eq!(judged(|round| 0.3 * (0.01 * round).exp()), Verdict::Refuted);
+        assert_eq!(judged(|round| 0.5 + 0.2 * (0.1 * round).cos()), Verdict::NotJudged);
+        assert_eq!(judged(|_| 0.01), Verdict::NotJudged);
+    }
 }

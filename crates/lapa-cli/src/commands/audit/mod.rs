@@ -36,7 +36,7 @@ use source::Audited;
 ///
 /// Leaves in DIR: audit.html (one page, with plots and images), audit.json, plots/.
 ///
-/// Exit codes: 0 no claim was refuted, 1 a claim was refuted or the audit failed, 2 bad usage.
+/// Exit codes: 0 no claim about the run was refuted, 1 one was or the audit failed, 2 bad usage.
 ///
 /// Examples:
 ///   lapa audit runs/quickstart-1
