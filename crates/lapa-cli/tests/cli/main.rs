@@ -2,6 +2,7 @@
 
 mod account;
 mod accuracy;
+mod audit;
 mod bound;
 mod config;
 mod data;
