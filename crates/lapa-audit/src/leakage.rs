@@ -17,6 +17,8 @@ const LEAST: f64 = 1e-3;
 const VISIBLE: f64 = 0.2;
 /// Share of the variance of the logarithms that the exponential must explain.
 const EXPLAINED: f64 = 0.5;
+/// The claim is that the risk falls rapidly: to this share or less over all the rounds.
+const RAPID: f64 = 0.5;
 
 /// Structural similarities of all images by round, without noise and with the run's own.
 pub(crate) struct Risks {
@@ -44,7 +46,6 @@ pub(crate) fn finding(
         finding = finding.figure(name, value);
     }
     if !with.risks.is_empty() {
-        finding = finding.figure("with_noise", with.figures().into_iter().collect::<Value>());
         finding = finding.figure("risks_with_noise", with.risks.clone());
     }
     finding = finding.show(Exhibit::Text(text(&without, quick)));
@@ -73,6 +74,11 @@ impl Trend {
         Self { rounds, risks, line }
     }
 
+    /// From the first round to the last.
+    fn span(&self) -> Option<f64> {
+        Some(self.rounds.last()? - self.rounds.first()?)
+    }
+
     fn figures(&self) -> Vec<(&'static str, Value)> {
         let line = self.line.as_ref();
         vec![
@@ -91,10 +97,11 @@ impl Trend {
     }
 }
 
-/// Refuted where the risk rises: the whole interval of the slope is above 0. Where it reaches across
-/// 0 nobody can say.
+/// Refuted where the risk does not fall as claimed: even the lower end of the slope's interval
+/// leaves more than [`RAPID`] of it. An interval that is neither below 0 nor as clear as that tells
+/// nothing.
 fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
-    let Some(line) = trend.line else {
+    let (Some(line), Some(span)) = (trend.line, trend.span()) else {
         let reason = "A trend needs the models of at least three rounds.";
         return (Verdict::NotJudged, reason.into());
     };
@@ -113,13 +120,16 @@ fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
         100.0 * confidence,
         100.0 * line.r_squared.max(0.0),
     );
-    let (verdict, words) = match (low > 0.0, high < 0.0, line.r_squared >= EXPLAINED) {
-        (true, ..) => (Verdict::Refuted, "rises over these rounds"),
-        (_, true, true) => (Verdict::NotRefuted, "falls over these rounds as claimed"),
-        (_, true, false) => (Verdict::NotJudged, "falls, but hardly exponentially"),
-        (_, false, _) => (Verdict::NotJudged, "cannot be shown to fall or to rise"),
+    let (verdict, words) = if low * span > RAPID.ln() {
+        (Verdict::Refuted, "The risk of leakage does not even halve over these rounds")
+    } else if high >= 0.0 {
+        (Verdict::NotJudged, "Whether the risk of leakage falls cannot be told")
+    } else if line.r_squared < EXPLAINED {
+        (Verdict::NotJudged, "The risk of leakage falls, but hardly as an exponential")
+    } else {
+        (Verdict::NotRefuted, "The risk of leakage falls as claimed")
     };
-    (verdict, format!("The risk of leakage {words}: {figures}."))
+    (verdict, format!("{words}: {figures}."))
 }
 
 fn text(trend: &Trend, quick: bool) -> String {
@@ -127,9 +137,9 @@ fn text(trend: &Trend, quick: bool) -> String {
         "The paper says that the risk of leakage is high early and falls about exponentially as \
          training converges. It defines no risk; here it is the mean structural similarity of images \
          and their reconstructions from single gradients without noise, at models along the run. The \
-         claim counts as refuted where the slope of the logarithm over the rounds is above 0 with its \
-         whole interval, and as reproduced where it is below and the exponential explains at least \
-         half of the variance. This is no statement about ε.",
+         claim counts as refuted where the risk surely does not even halve, going by the interval of \
+         the slope of its logarithm over the rounds. What this attack does not find, another may: a \
+         lower risk here is no proof of a lower one. None of this bounds ε.",
     );
     if let (true, Some(last)) = (quick, trend.rounds.last()) {
         text += &format!(" A quick look: only the first {} rounds were repeated.", last + 1.0);
@@ -165,16 +175,31 @@ mod tests {
     use super::*;
 
     fn judged(risk: impl Fn(f64) -> f64) -> Verdict {
-        let risks: Vec<(u32, Vec<f64>)> =
-            (0..6).map(|i| (20 * i, vec![risk(20.0 * f64::from(i))])).collect();
-        verdict(&Trend::of(&risks, 0.95), 0.95).0
+        let rounds = (0..8).map(|i| 10 * i);
+        let similarities: Vec<(u32, Vec<f64>)> =
+            rounds.map(|round| (round, vec![risk(f64::from(round)); 3])).collect();
+        verdict(&Trend::of(&similarities, 0.95), 0.95).0
     }
 
     #[test]
-    fn falling_rising_and_wavering_risks_are_told_apart() {
-        assert_eq!(judged(|round| 0.9 * (-0.02 * round).exp()), Verdict::NotRefuted);
-        assert_eq!(judged(|round| 0.3 * (0.01 * round).exp()), Verdict::Refuted);
-        assert_eq!(judged(|round| 0.5 + 0.2 * (0.1 * round).cos()), Verdict::NotJudged);
-        assert_eq!(judged(|_| 0.01), Verdict::NotJudged);
+    fn only_what_is_clear_is_judged() {
+        let wiggle = |x: f64| 0.05 * (7.0 * x).sin();
+        assert_eq!(judged(|x| 0.9 * (-0.03 * x + wiggle(x)).exp()), Verdict::NotRefuted);
+        assert_eq!(judged(|_| 1.0), Verdict::Refuted);
+        assert_eq!(judged(|x| 0.6 + wiggle(x)), Verdict::Refuted);
+        assert_eq!(judged(|x| 0.4 * (0.005 * x).exp()), Verdict::Refuted);
+        // Up and down by much: neither a decay nor its absence.
+        assert_eq!(judged(|x| 0.5 + 0.45 * (0.3 * x).sin()), Verdict::NotJudged);
+        // Nothing to see from the start.
+        assert_eq!(judged(|x| 0.05 + 0.01 * wiggle(x)), Verdict::NotJudged);
+        let two = [(0, vec![1.0]), (9, vec![0.1])];
+        assert_eq!(verdict(&Trend::of(&two, 0.95), 0.95).0, Verdict::NotJudged);
+    }
+
+    #[test]
+    fn similarities_below_zero_have_a_logarithm() {
+        let trend = Trend::of(&[(0, vec![0.5]), (1, vec![-0.2]), (2, vec![0.5])], 0.95);
+        assert_eq!(trend.risks, [0.5, LEAST, 0.5]);
+        assert!(trend.line.is_some());
     }
 }
