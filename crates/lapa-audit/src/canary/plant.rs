@@ -21,6 +21,7 @@ const IMAGES: u64 = 3;
 const PLACES: u64 = 4;
 const COINS: u64 = 5;
 const LABELS: u64 = 6;
+pub(super) const OTHERS: u64 = 7;
 
 /// A record of the attacker's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,12 +53,14 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         table.row(cells);
     }
     let (present, absent) = (mean(repeated, &scores, true), mean(repeated, &scores, false));
-    let strength = strength(&repeated.scorer.sums);
+    let sums = &repeated.scorer.sums;
+    let norm = over_rounds(sums, |sums| sums.norms);
+    let own = over_rounds(sums, |sums| sums.own_norms);
     let clip_norm = repeated.experiment.learn.clip_norm;
     let words = format!(
         "{m} canaries, images of random dots where digits are dark, were in or out by a fair coin. The \
-         gradient of one was {strength:.3} long on the average{}. In units of the noise, canaries \
-         that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
+         gradient of one was {norm:.3} long on the average{}, {own:.3} of it in directions of its own. \
+         In units of their spread, canaries that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
          can show no more than the canaries let it: with all guesses right, ε at least {:.2}.",
         clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})")),
         one_run_epsilon(m, m, m, statement.delta, alpha),
@@ -70,16 +72,18 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         .figure("correct", best.correct)
         .figure("score_present", present)
         .figure("score_absent", absent)
-        .figure("canary_norm", strength)
+        .figure("canary_norm", norm)
+        .figure("canary_own_norm", own)
         .show(Exhibit::Text(words))
         .show(Exhibit::Table(table))
 }
 
-/// Each canary's score in units of the noise.
+/// Each canary's score in units of its own spread over the rounds, which is that of the noise at
+/// least.
 fn scores(repeated: &Repeated) -> Vec<f64> {
-    let score = |sums: &Sums| match sums.variance > 0.0 {
-        true => sums.along / sums.variance.sqrt(),
-        false => 0.0,
+    let score = |sums: &Sums| match sums.squares.max(sums.variance) {
+        spread if spread > 0.0 => sums.along / spread.sqrt(),
+        _ => 0.0,
     };
     repeated.scorer.sums.iter().map(score).collect()
 }
@@ -104,10 +108,10 @@ fn mean(repeated: &Repeated, scores: &[f64], present: bool) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// The mean norm of a canary's gradient over rounds and canaries.
-fn strength(sums: &[Sums]) -> f64 {
-    let (norms, rounds) = sums
+/// A mean over canaries and rounds.
+fn over_rounds(sums: &[Sums], of: impl Fn(&Sums) -> f64) -> f64 {
+    let (total, rounds) = sums
         .iter()
-        .fold((0.0, 0u32), |(norms, rounds), sums| (norms + sums.norms, rounds + sums.rounds));
-    norms / f64::from(rounds.max(1))
+        .fold((0.0, 0u32), |(total, rounds), sums| (total + of(sums), rounds + sums.rounds));
+    total / f64::from(rounds.max(1))
 }
