@@ -58,7 +58,7 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     let own = over_rounds(sums, |sums| sums.own_norms);
     let clip_norm = repeated.experiment.learn.clip_norm;
     let words = format!(
-        "{m} canaries, images of random dots where digits are dark, were in or out by a fair coin. The \
+        "{m} canaries, random dots where digits are dark, with random labels, were in or out by a fair coin. The \
          gradient of one was {norm:.3} long on the average{}, {own:.3} of it in directions of its own. \
          In units of their spread, canaries that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
          can show no more than the canaries let it: with all guesses right, ε at least {:.2}.",
@@ -78,12 +78,11 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         .show(Exhibit::Table(table))
 }
 
-/// Each canary's score in units of its own spread over the rounds, which is that of the noise at
-/// least.
+/// Each canary's score in units of its spread.
 fn scores(repeated: &Repeated) -> Vec<f64> {
-    let score = |sums: &Sums| match sums.squares.max(sums.variance) {
-        spread if spread > 0.0 => sums.along / spread.sqrt(),
-        _ => 0.0,
+    let score = |sums: &Sums| match sums.variance > 0.0 {
+        true => sums.along / sums.variance.sqrt(),
+        false => 0.0,
     };
     repeated.scorer.sums.iter().map(score).collect()
 }

@@ -16,14 +16,13 @@ use crate::ledger::Heard;
 /// Sums over the rounds, per canary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
-    /// Σ⟨r, g′⟩/σ²: what was received along what the canary's clipped gradient g has for itself.
+    /// Σ⟨r, g′⟩/s²: what was received along what the canary's clipped gradient g has for itself; s² is
+    /// the variance of the noise, or that of ⟨r, g′⟩/‖g′‖ over the device's canaries if it is more.
     pub along: f64,
-    /// Σ⟨g, g′⟩/σ²: what it is for a canary that is in the sum once in every round.
+    /// Σ⟨g, g′⟩/s²: what it is for a canary that is in the sum once in every round.
     pub own: f64,
-    /// Σ‖g′‖²/σ²: its variance from noise alone.
+    /// Σ‖g′‖²/s²: its variance.
     pub variance: f64,
-    /// Σ⟨r, g′⟩²/σ⁴: its variance from noise and other records.
-    pub squares: f64,
     /// Σ‖g‖
     pub norms: f64,
     /// Σ‖g′‖
@@ -155,25 +154,32 @@ fn add(sums: &mut [Sums], gradients: &[f32], one: &Heard<'_>, directions: &[Vec<
     for gradient in &own {
         mean.iter_mut().zip(gradient).for_each(|(mean, g)| *mean += g / sums.len() as f64);
     }
-    let noise = if one.sigma > 0.0 { one.sigma * one.sigma } else { 1.0 };
-    let gradients = gradients.chunks_exact(coordinates);
-    for ((sums, gradient), own) in sums.iter_mut().zip(gradients).zip(&mut own) {
+    let mut round = Vec::with_capacity(sums.len());
+    let (mut energy, mut room) = (0.0, 0.0);
+    for (gradient, own) in gradients.chunks_exact(coordinates).zip(&mut own) {
         own.iter_mut().zip(&mean).for_each(|(g, mean)| *g -= mean);
         let dot = |values: &[f32]| -> f64 {
             values.iter().zip(&*own).map(|(&value, g)| f64::from(value) * g).sum()
         };
         let (along, with_itself) = (dot(one.gradient), dot(gradient));
-        let variance: f64 = own.iter().map(|g| g * g).sum();
+        let square: f64 = own.iter().map(|g| g * g).sum();
         let norm = gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
-        if (along + with_itself + variance + norm).is_finite() {
-            sums.along += along / noise;
-            sums.squares += (along / noise).powi(2);
-            sums.own += with_itself / noise;
-            sums.variance += variance / noise;
-            sums.norms += norm;
-            sums.own_norms += variance.sqrt();
-            sums.rounds += 1;
-        }
+        energy += along * along;
+        room += square;
+        round.push((along, with_itself, square, norm));
+    }
+    // Other records are noise to the attacker, too. Where all is 0 nothing is known.
+    let noise = (one.sigma * one.sigma).max(energy / room);
+    if !noise.is_finite() || noise <= 0.0 {
+        return;
+    }
+    for (sums, (along, with_itself, square, norm)) in sums.iter_mut().zip(round) {
+        sums.along += along / noise;
+        sums.own += with_itself / noise;
+        sums.variance += square / noise;
+        sums.norms += norm;
+        sums.own_norms += square.sqrt();
+        sums.rounds += 1;
     }
 }
 
@@ -210,12 +216,12 @@ mod tests {
         add_direction(&mut directions, &[0.0, 0.0, 3.0]);
         add_direction(&mut directions, &[0.0, 0.0, -7.0]);
         assert_eq!(directions, [[0.0, 0.0, 1.0]]);
-        // g′ is ±(½, −½, 0), and σ² is ¼; also if only the mean over the canaries is taken out.
+        // g′ is ±(½, −½, 0), and s² is σ² = ¼; also if only the mean over the canaries is taken out.
         for directions in [&directions[..], &[]] {
             let mut sums = [Sums::default(); 2];
             add(&mut sums, &gradients, &one, directions);
             assert_eq!([sums[0].along, sums[1].along], [-1.0, 1.0]);
-            assert_eq!([sums[0].own, sums[0].variance, sums[0].squares], [2.0, 2.0, 1.0]);
+            assert_eq!([sums[0].own, sums[0].variance], [2.0, 2.0]);
         }
     }
 }
