@@ -65,6 +65,12 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})")),
         one_run_epsilon(m, m, m, statement.delta, alpha),
     );
+    let weak = "No share of the guesses was better than chance by enough: either the noise hides single \
+                records, or these canaries are too weak to tell.";
+    let finding = match best.epsilon > 0.0 {
+        true => finding,
+        false => finding.show(Exhibit::Text(weak.into())),
+    };
     finding
         .judge(best.epsilon, None)
         .figure("canaries", m)
