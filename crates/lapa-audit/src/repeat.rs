@@ -47,7 +47,7 @@ pub fn repeat(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Repeated, AuditError> {
-    let Planted { data, partition, sizes, canaries } = plant(subject, options)?;
+    let planted = plant(subject, options)?;
     let mut experiment = subject.experiment().clone();
     experiment.observe.devices = ObserveDevices::List;
     // Nobody looks at the accuracy.
@@ -56,14 +56,15 @@ pub fn repeat(
     if trust == 0.0 {
         experiment.transmit.uplink = UplinkName::Ideal;
     }
-    let network = |data: &lapa::data::Dataset| {
-        let (rows, cols) = (data.train.rows, data.train.cols);
-        lapa::model::network(&experiment.model, rows, cols, data.classes)
+    let network = || {
+        let train = &planted.data.train;
+        let (rows, cols) = (train.rows, train.cols);
+        lapa::model::network(&experiment.model, rows, cols, planted.data.classes)
             .map_err(|source| FederationError::Model { rows, cols, source })
     };
-    let learn = experiment.learn.clone();
-    let mut scorer = Scorer::new(canaries, network(&data)?, data.train.clone(), learn);
-    let network = network(&data)?;
+    let mut scorer = Scorer::new(&planted, &experiment, network()?, options.seed);
+    let network = network()?;
+    let Planted { data, partition, sizes, .. } = planted;
     let mut federation =
         Federation::with_records(experiment.clone(), data, network, partition, &sizes)?;
     let mut checks = Checks::new();
@@ -89,7 +90,7 @@ pub fn repeat(
         checks.observe(round, &heard);
         // What the first round began with is not known beforehand after a training on digits.
         if round > 1 || experiment.model.start == Start::Random {
-            scorer.observe(&parameters, &heard);
+            scorer.observe(round, &parameters, &heard);
         }
         let progress = Progress {
             attack: Attack::Canary,

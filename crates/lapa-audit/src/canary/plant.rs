@@ -20,7 +20,7 @@ const SHARE: usize = 4;
 const IMAGES: u64 = 3;
 const PLACES: u64 = 4;
 const COINS: u64 = 5;
-const LABELS: u64 = 6;
+pub(super) const OTHERS: u64 = 6;
 
 /// A record of the attacker's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +80,6 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
     let store = Arc::make_mut(&mut images);
     for (device, held) in (0u32..).zip(&mut partition.devices) {
         let count = each.min(held.samples.len() / SHARE);
-        // One label for all canaries of a device: what they have in common says nothing of one.
-        let label = stream(options.seed, Purpose::Audit, LABELS, device.into())
-            .random_range(0..classes as u32) as u8;
         let mut places = stream(options.seed, Purpose::Audit, PLACES, device.into());
         let mut dropped: Vec<bool> = vec![false; held.samples.len()];
         let mut added = Vec::new();
@@ -93,7 +90,7 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
                 0 if dark => u8::MAX,
                 _ => 0,
             }));
-            data.train.labels.push(label);
+            data.train.labels.push(rng.random_range(0..classes as u32) as u8);
             let mut coin = stream(options.seed, Purpose::Audit, COINS, sample.into());
             let present = coin.random();
             dropped[place] = present || !replaced;

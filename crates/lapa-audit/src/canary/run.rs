@@ -53,16 +53,24 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         table.row(cells);
     }
     let (present, absent) = (mean(repeated, &scores, true), mean(repeated, &scores, false));
-    let strength = strength(&repeated.scorer.sums);
+    let sums = &repeated.scorer.sums;
+    let norm = over_rounds(sums, |sums| sums.norms);
+    let own = over_rounds(sums, |sums| sums.own_norms);
     let clip_norm = repeated.experiment.learn.clip_norm;
     let words = format!(
-        "{m} canaries, images of random dots where digits are dark, were in or out by a fair coin. The \
-         gradient of one was {strength:.3} long on the average{}. In units of the noise, canaries \
-         that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
+        "{m} canaries, random dots where digits are dark, with random labels, were in or out by a fair coin. The \
+         gradient of one was {norm:.3} long on the average{}, {own:.3} of it in directions of its own. \
+         In units of their spread, canaries that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
          can show no more than the canaries let it: with all guesses right, ε at least {:.2}.",
         clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})")),
         one_run_epsilon(m, m, m, statement.delta, alpha),
     );
+    let weak = "No share of the guesses was better than chance by enough: either the noise hides single \
+                records, or these canaries are too weak to tell.";
+    let finding = match best.epsilon > 0.0 {
+        true => finding,
+        false => finding.show(Exhibit::Text(weak.into())),
+    };
     finding
         .judge(best.epsilon, None)
         .figure("canaries", m)
@@ -70,12 +78,13 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         .figure("correct", best.correct)
         .figure("score_present", present)
         .figure("score_absent", absent)
-        .figure("canary_norm", strength)
+        .figure("canary_norm", norm)
+        .figure("canary_own_norm", own)
         .show(Exhibit::Text(words))
         .show(Exhibit::Table(table))
 }
 
-/// Each canary's score in units of the noise.
+/// Each canary's score in units of its spread.
 fn scores(repeated: &Repeated) -> Vec<f64> {
     let score = |sums: &Sums| match sums.variance > 0.0 {
         true => sums.along / sums.variance.sqrt(),
@@ -104,10 +113,10 @@ fn mean(repeated: &Repeated, scores: &[f64], present: bool) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// The mean norm of a canary's gradient over rounds and canaries.
-fn strength(sums: &[Sums]) -> f64 {
-    let (norms, rounds) = sums
+/// A mean over canaries and rounds.
+fn over_rounds(sums: &[Sums], of: impl Fn(&Sums) -> f64) -> f64 {
+    let (total, rounds) = sums
         .iter()
-        .fold((0.0, 0u32), |(norms, rounds), sums| (norms + sums.norms, rounds + sums.rounds));
-    norms / f64::from(rounds.max(1))
+        .fold((0.0, 0u32), |(total, rounds), sums| (total + of(sums), rounds + sums.rounds));
+    total / f64::from(rounds.max(1))
 }

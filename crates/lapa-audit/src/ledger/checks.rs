@@ -40,7 +40,7 @@ impl Default for Worst {
 impl Worst {
     /// The p-value of the whole family (Bonferroni).
     pub fn corrected(&self) -> f64 {
-        (self.p_value * self.tests as f64).min(1.0)
+        (self.p_value * self.tests.max(1) as f64).min(1.0)
     }
 
     fn add(&mut self, outcomes: impl IntoIterator<Item = (f64, (u32, u32, u32))>) {

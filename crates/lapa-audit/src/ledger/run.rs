@@ -133,6 +133,7 @@ fn rate(repeated: &Repeated) -> Option<Rate> {
 fn words(worst: &Worst) -> String {
     match (worst.tests, worst.place) {
         (0, _) => "nothing to test".into(),
+        _ if worst.p_value == 1.0 => "nowhere".into(),
         (_, (round, a, b)) if a == b => format!("round {round}, device {a}"),
         (_, (round, a, b)) => format!("round {round}, devices {a} and {b}"),
     }
@@ -140,4 +141,55 @@ fn words(worst: &Worst) -> String {
 
 fn probability(p: f64) -> String {
     if p < 1e-3 { format!("{p:.1e}") } else { format!("{p:.3}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+    use std::sync::Arc;
+
+    use lapa::config::{Experiment, Override};
+    use lapa::data::DataName;
+
+    use super::*;
+    use crate::{Effort, Subject};
+
+    fn repeated() -> (Repeated, Options) {
+        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
+        let train = &mut data.train;
+        Arc::make_mut(&mut train.images).truncate(1000 * train.rows * train.cols);
+        train.labels.truncate(1000);
+        let changes = [
+            "data.name=synthetic",
+            "partition.scheme=iid",
+            "partition.devices=2",
+            "model.name=logistic",
+            "run.rounds=8",
+            "learn.batch_fraction=0.25",
+            "privacy.epsilon=20",
+        ];
+        let changes = changes.map(|change| Override::parse(change).unwrap());
+        let experiment = Experiment::from_toml("", "test", &changes).unwrap();
+        let options = Options::new(0.99, Effort::Quick, 1).unwrap();
+        let subject = Subject::new(experiment, data).unwrap();
+        let quiet = &mut |_: crate::Progress<'_>| ControlFlow::Continue(());
+        (crate::repeat(&subject, &options, quiet).unwrap(), options)
+    }
+
+    /// α = 0.01 for all checks together.
+    #[test]
+    fn batches_larger_than_declared_are_seen_by_canaries() {
+        let (mut repeated, options) = repeated();
+        let statement = *repeated.statement();
+        let honest = run(&repeated, &statement, &options);
+        assert_eq!(honest.verdict, Verdict::NotRefuted, "{honest:#?}");
+        let measured = honest.figures["sampling_rate"].as_f64().unwrap();
+        assert!((measured - 0.25).abs() < 0.1, "{measured}");
+        // The same transcript under a declaration of a fifth of the rate, divided as before.
+        repeated.experiment.learn.batch_fraction = 0.05;
+        repeated.public_samples.iter_mut().for_each(|samples| *samples *= 5);
+        let wrong = run(&repeated, &statement, &options);
+        assert_eq!(wrong.verdict, Verdict::Refuted, "{wrong:#?}");
+        assert!(wrong.reason.contains("batches larger"), "{}", wrong.reason);
+    }
 }

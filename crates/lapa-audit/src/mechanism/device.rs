@@ -100,6 +100,11 @@ impl DeviceReleases {
         &self.device
     }
 
+    /// Records that the device has on the input with the record.
+    pub fn records(&self) -> usize {
+        self.inputs[1].len()
+    }
+
     /// Coordinates of a release.
     pub fn coordinates(&self) -> usize {
         self.parameters.len()
