@@ -85,7 +85,7 @@ pub fn verdicts(figures: &[&dyn PaperFigure], seen: &Seen) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = figures.iter().flat_map(|figure| figure.judge(seen)).collect();
     if figures.len() == self::figures().len() {
         let statement = "The risk of privacy leakage falls about exponentially over rounds \
-                         (attacks have to tell; nothing here does)";
+                         (`lapa audit --attack inversion` tells; nothing here does)";
         verdicts.push(Verdict::new("8", statement, Vec::new()));
     }
     verdicts.sort_by(|a, b| a.claim.cmp(&b.claim));
