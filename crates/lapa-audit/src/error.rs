@@ -28,6 +28,9 @@ pub enum AuditError {
          devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
     )]
     RealReleases,
+    /// The releases of a device cannot be drawn again.
+    #[error("a device's update is not finite, which this configuration refuses to release")]
+    NotFinite,
     /// The listener broke off.
     #[error("the audit was stopped")]
     Stopped,

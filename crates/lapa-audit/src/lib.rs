@@ -11,15 +11,20 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bound;
+pub mod canary;
 mod error;
 mod exhibit;
 mod finding;
+pub mod ledger;
+pub mod mechanism;
 pub mod membership;
 mod options;
+mod repeat;
 mod subject;
 
 pub use error::AuditError;
 pub use exhibit::Exhibit;
 pub use finding::{Attack, Finding, Verdict};
 pub use options::{Effort, Listener, Options, Progress};
+pub use repeat::{Repeated, repeat};
 pub use subject::{Statement, Subject};

@@ -29,8 +29,8 @@ pub fn epsilon_lower(errors: Errors, delta: f64, alpha: f64) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold(pub f64);
 
-/// Candidates that are tried.
-const CANDIDATES: usize = 400;
+/// Scores of either kind that are tried as thresholds, evenly from the lowest to the highest.
+const CANDIDATES: usize = 64;
 
 impl Threshold {
     /// The threshold that promises the best bound on `trials` further scores of either kind, by

@@ -1,0 +1,13 @@
+//! Canaries in one run (Steinke, Nasr & Jagielski 2023).
+//!
+//! Records of the attacker's own are in the devices' data or not, by a fair coin each. After the
+//! run the attacker guesses, from the transcript alone, which are in. How many of so many guesses
+//! a run with (ε, δ) lets be right is known; more refute it.
+
+mod plant;
+mod run;
+mod score;
+
+pub(crate) use plant::{Canary, Planted, plant};
+pub use run::run;
+pub(crate) use score::Scorer;

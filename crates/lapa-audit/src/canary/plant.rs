@@ -1,0 +1,115 @@
+//! Canaries, and how they come among the devices' records.
+
+use std::sync::Arc;
+
+use lapa::data::Dataset;
+use lapa::partition::{Partition, partition};
+use lapa::seed::{Purpose, stream};
+use lapa_privacy::Adjacency;
+use rand::RngExt;
+use rand::seq::index;
+
+use crate::{AuditError, Effort, Options, Subject};
+
+/// One in so many of the dark pixels of a canary is white: two of them have little in common.
+const WHITE: u32 = 4;
+/// At most one in so many of a device's records makes room for a canary.
+const SHARE: usize = 4;
+
+/// What the streams of canaries are for, in place of the round: 0 to 2 are the mechanism's.
+const IMAGES: u64 = 3;
+const PLACES: u64 = 4;
+const COINS: u64 = 5;
+const LABELS: u64 = 6;
+
+/// A record of the attacker's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Canary {
+    /// Its index in the training set.
+    pub sample: u32,
+    /// Whose data it may be in.
+    pub device: u32,
+    /// Whether it is: a fair coin.
+    pub present: bool,
+}
+
+/// Data with canaries in it.
+pub(crate) struct Planted {
+    /// The training set, with all canaries at its end.
+    pub data: Dataset,
+    /// Who holds which records; canaries among them if they are present.
+    pub partition: Partition,
+    /// What the devices declare: as many records as they would have without canaries.
+    pub sizes: Vec<u32>,
+    /// All canaries, present or not.
+    pub canaries: Vec<Canary>,
+}
+
+/// Which pixels are in the darker half, by the base station's own images: what is there, records
+/// have little to do with.
+fn dark(data: &Dataset) -> Vec<bool> {
+    let pixels = data.test.rows * data.test.cols;
+    let mut ink = vec![0u64; pixels];
+    for image in data.test.images.chunks_exact(pixels) {
+        ink.iter_mut().zip(image).for_each(|(sum, &value)| *sum += u64::from(value));
+    }
+    let mut order: Vec<usize> = (0..pixels).collect();
+    order.sort_by_key(|&pixel| ink[pixel]);
+    let mut dark = vec![false; pixels];
+    order[..pixels.div_ceil(2)].iter().for_each(|&pixel| dark[pixel] = true);
+    dark
+}
+
+/// As many canaries as the effort allows, spread over the devices. A canary takes the place of a
+/// record; where it is absent that place is empty, or if records are replaced, as it was.
+pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
+    let (experiment, mut data) = (subject.experiment(), subject.data().clone());
+    let (labels, classes) = (&data.train.labels, data.classes);
+    let mut partition = partition(&experiment.partition, labels, classes, experiment.run.seed)
+        .map_err(lapa::federation::FederationError::from)?;
+    let sizes: Vec<u32> =
+        partition.devices.iter().map(|device| device.samples.len() as u32).collect();
+    let most = match options.effort {
+        Effort::Quick => 400,
+        Effort::Full => 2000,
+    };
+    let each = usize::div_ceil(most, sizes.len().max(1));
+    let replaced = experiment.privacy.adjacency == Adjacency::ReplaceOne;
+    let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));
+    let dark = dark(&data);
+    let store = Arc::make_mut(&mut images);
+    for (device, held) in (0u32..).zip(&mut partition.devices) {
+        let count = each.min(held.samples.len() / SHARE);
+        // One label for all canaries of a device: what they have in common says nothing of one.
+        let label = stream(options.seed, Purpose::Audit, LABELS, device.into())
+            .random_range(0..classes as u32) as u8;
+        let mut places = stream(options.seed, Purpose::Audit, PLACES, device.into());
+        let mut dropped: Vec<bool> = vec![false; held.samples.len()];
+        let mut added = Vec::new();
+        for place in index::sample(&mut places, held.samples.len(), count) {
+            let sample = data.train.labels.len() as u32;
+            let mut rng = stream(options.seed, Purpose::Audit, IMAGES, sample.into());
+            store.extend(dark.iter().map(|&dark| match rng.random_range(0..WHITE) {
+                0 if dark => u8::MAX,
+                _ => 0,
+            }));
+            data.train.labels.push(label);
+            let mut coin = stream(options.seed, Purpose::Audit, COINS, sample.into());
+            let present = coin.random();
+            dropped[place] = present || !replaced;
+            if present {
+                added.push(sample);
+            }
+            canaries.push(Canary { sample, device, present });
+        }
+        let mut keep = dropped.iter().map(|&dropped| !dropped);
+        held.samples.retain(|_| keep.next().unwrap_or(true));
+        held.samples.extend(added);
+        held.label_counts.fill(0);
+        for &sample in &held.samples {
+            held.label_counts[usize::from(data.train.labels[sample as usize])] += 1;
+        }
+    }
+    data.train.images = images;
+    Ok(Planted { data, partition, sizes, canaries })
+}

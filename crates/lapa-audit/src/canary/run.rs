@@ -1,0 +1,113 @@
+//! From scores to guesses to a bound.
+
+use lapa::page::Table;
+
+use super::score::Sums;
+use crate::bound::one_run_epsilon;
+use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement, Verdict};
+
+/// Shares of the canaries that are guessed, half of them in and half out. Fixed in advance; the
+/// level of each bound is that of all, divided by their number.
+const SHARES: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
+
+/// What came of one share.
+struct Guesses {
+    guesses: u64,
+    correct: u64,
+    epsilon: f64,
+}
+
+/// The canaries of a repeated run.
+///
+/// There is no bound through μ: the theorem of the one run is about (ε, δ), and the scores of
+/// canaries in one model are not independent draws.
+pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Finding {
+    let (canaries, scores) = (&repeated.scorer.canaries, scores(repeated));
+    let finding = Finding::new(Attack::Canary, statement, options.confidence);
+    let m = canaries.len() as u64;
+    if m == 0 {
+        return Finding {
+            reason: "The devices hold too few records to make room for canaries.".into(),
+            verdict: Verdict::NotJudged,
+            ..finding
+        };
+    }
+    let alpha = (1.0 - options.confidence) / SHARES.len() as f64;
+    let tried: Vec<Guesses> = SHARES
+        .iter()
+        .map(|&share| {
+            let (guesses, correct) = guess(repeated, &scores, share);
+            let epsilon = one_run_epsilon(m, guesses, correct, statement.delta, alpha);
+            Guesses { guesses, correct, epsilon }
+        })
+        .collect();
+    let best = tried.iter().fold(&tried[0], |a, b| if b.epsilon > a.epsilon { b } else { a });
+    let mut table = Table::new(
+        "Guesses: the highest scores are taken for present, the lowest for absent. The bounds hold \
+         all at once.",
+        &[">guesses", ">correct", ">ε at least"],
+    );
+    for one in &tried {
+        let cells =
+            [one.guesses.to_string(), one.correct.to_string(), format!("{:.4}", one.epsilon)];
+        table.row(cells);
+    }
+    let (present, absent) = (mean(repeated, &scores, true), mean(repeated, &scores, false));
+    let strength = strength(&repeated.scorer.sums);
+    let clip_norm = repeated.experiment.learn.clip_norm;
+    let words = format!(
+        "{m} canaries, images of random dots where digits are dark, were in or out by a fair coin. The \
+         gradient of one was {strength:.3} long on the average{}. In units of the noise, canaries \
+         that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
+         can show no more than the canaries let it: with all guesses right, ε at least {:.2}.",
+        clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})")),
+        one_run_epsilon(m, m, m, statement.delta, alpha),
+    );
+    finding
+        .judge(best.epsilon, None)
+        .figure("canaries", m)
+        .figure("guesses", best.guesses)
+        .figure("correct", best.correct)
+        .figure("score_present", present)
+        .figure("score_absent", absent)
+        .figure("canary_norm", strength)
+        .show(Exhibit::Text(words))
+        .show(Exhibit::Table(table))
+}
+
+/// Each canary's score in units of the noise.
+fn scores(repeated: &Repeated) -> Vec<f64> {
+    let score = |sums: &Sums| match sums.variance > 0.0 {
+        true => sums.along / sums.variance.sqrt(),
+        false => 0.0,
+    };
+    repeated.scorer.sums.iter().map(score).collect()
+}
+
+/// How many guesses a share makes, and how many of them are right.
+fn guess(repeated: &Repeated, scores: &[f64], share: f64) -> (u64, u64) {
+    let canaries = &repeated.scorer.canaries;
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    let each = (share * scores.len() as f64 / 2.0) as usize;
+    let (low, high) = (&order[..each], &order[order.len() - each..]);
+    let correct = low.iter().filter(|&&i| !canaries[i].present).count()
+        + high.iter().filter(|&&i| canaries[i].present).count();
+    (2 * each as u64, correct as u64)
+}
+
+fn mean(repeated: &Repeated, scores: &[f64], present: bool) -> f64 {
+    let chosen = repeated.scorer.canaries.iter().zip(scores);
+    let (sum, count) = chosen
+        .filter(|(canary, _)| canary.present == present)
+        .fold((0.0, 0u32), |(sum, count), (_, score)| (sum + score, count + 1));
+    sum / f64::from(count.max(1))
+}
+
+/// The mean norm of a canary's gradient over rounds and canaries.
+fn strength(sums: &[Sums]) -> f64 {
+    let (norms, rounds) = sums
+        .iter()
+        .fold((0.0, 0u32), |(norms, rounds), sums| (norms + sums.norms, rounds + sums.rounds));
+    norms / f64::from(rounds.max(1))
+}

@@ -1,0 +1,143 @@
+//! The verdict on a transcript.
+
+use lapa::config::{Clip, Update};
+use lapa::page::Table;
+use lapa_privacy::{Adjacency, Sampling};
+use serde_json::Value;
+
+use super::{Checks, Worst};
+use crate::bound::normal_cdf;
+use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement, Verdict};
+
+/// Families of tests that share the level.
+const FAMILIES: f64 = 4.0;
+/// Disagreements that are shown.
+const SHOWN: usize = 5;
+
+/// Transcript against ledger, for a repeated run.
+pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Finding {
+    let finding = Finding::new(Attack::Ledger, statement, options.confidence);
+    judge(finding, &repeated.checks, rate(repeated), &repeated.disagreements)
+}
+
+/// How often canaries were in a batch, by what they added to the transcript.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rate {
+    /// As configured.
+    declared: f64,
+    /// As measured.
+    measured: f64,
+    /// One-sided p-value of so high a rate.
+    p_value: f64,
+}
+
+fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[String]) -> Finding {
+    let level = (1.0 - finding.confidence) / FAMILIES;
+    let mut table = Table::new(
+        "What is tested, by the least likely outcome of all rounds and devices.",
+        &["test", ">tests", ">p-value, corrected", "where"],
+    );
+    let mut wrong: Vec<String> = records.iter().take(SHOWN).cloned().collect();
+    if records.len() > SHOWN {
+        wrong.push(format!("and {} more of this kind", records.len() - SHOWN));
+    }
+    let mut finding = finding;
+    for (name, key, worst) in [
+        ("less noise than declared", "p_noise", checks.noise),
+        ("two devices with the same noise", "p_devices", checks.devices),
+        ("the same noise in two rounds", "p_rounds", checks.rounds),
+    ] {
+        let place = words(&worst);
+        table.row([
+            name.into(),
+            worst.tests.to_string(),
+            probability(worst.corrected()),
+            place.clone(),
+        ]);
+        if worst.tests > 0 && worst.corrected() <= level {
+            wrong.push(format!("{name} ({place}, p {})", probability(worst.corrected())));
+        }
+        finding = finding.figure(key, worst.corrected());
+    }
+    if let Some(Rate { declared, measured, p_value }) = rate {
+        let name = "batches larger than declared";
+        let place = format!("rate {measured:.4} measured, {declared} declared");
+        table.row([name.into(), "1".into(), probability(p_value), place.clone()]);
+        if p_value <= level {
+            wrong.push(format!("{name} ({place}, p {})", probability(p_value)));
+        }
+        finding = finding.figure("sampling_rate", measured).figure("p_sampling_rate", p_value);
+    }
+    let (verdict, reason) = match wrong.is_empty() {
+        false => (
+            Verdict::Refuted,
+            format!("The transcript contradicts the ledger: {}.", wrong.join("; ")),
+        ),
+        true => (
+            Verdict::NotRefuted,
+            "The transcript does not contradict the ledger. That is no proof of it.".into(),
+        ),
+    };
+    let updates = checks.heard.len();
+    let text = format!(
+        "{updates} updates were received and each has its release on record, or it is said below. \
+         Too little noise, or noise used twice, leaves more values near 0 than declared noise could, \
+         whatever the gradients are."
+    );
+    Finding { verdict, reason, ..finding }
+        .figure("updates", updates as u64)
+        .figure("disagreements", Value::from(records.len() as u64))
+        .show(Exhibit::Text(text))
+        .show(Exhibit::Table(table))
+}
+
+/// E⟨r, g′⟩·b̄/⟨g, g′⟩ of present canaries, less that of absent ones, is the rate at which records are
+/// in a batch, since coins are independent of everything else; Welch's test, normal for the
+/// hundreds that there are. What a canary teaches the model pulls the others' gradients against it,
+/// so that the rate is rather underestimated. None where canaries add to the sum of a batch in
+/// another way, or too few are there.
+fn rate(repeated: &Repeated) -> Option<Rate> {
+    let (learn, privacy) = (&repeated.experiment.learn, &repeated.experiment.privacy);
+    let (declared, per_sample) = match privacy.sampling.declared(learn.batch_fraction) {
+        Sampling::Poisson { rate } => (rate, learn.clip == Clip::Sample),
+        Sampling::Full => (1.0, learn.clip == Clip::Sample),
+        Sampling::Fixed => return None,
+    };
+    let replaced = privacy.adjacency == Adjacency::ReplaceOne;
+    if !per_sample || learn.update != Update::Gradient || replaced || repeated.unprotected {
+        return None;
+    }
+    let moments = |present: bool| {
+        let canaries = repeated.scorer.canaries.iter().zip(&repeated.scorer.sums);
+        let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0f64);
+        for (canary, sums) in canaries.filter(|(canary, _)| canary.present == present) {
+            if sums.own > 0.0 {
+                let public = repeated.public_samples[canary.device as usize];
+                let denominator = privacy.sampling.denominator(learn.batch_fraction, public);
+                let share = denominator * sums.along / sums.own;
+                (n, sum, squares) = (n + 1.0, sum + share, squares + share * share);
+            }
+        }
+        let mean = sum / n;
+        (n, mean, (squares / n - mean * mean) / (n - 1.0))
+    };
+    let ((n, present, a), (m, absent, b)) = (moments(true), moments(false));
+    if n < 30.0 || m < 30.0 {
+        return None;
+    }
+    let measured = present - absent;
+    let p_value = normal_cdf(-(measured - declared) / (a + b).sqrt());
+    Some(Rate { declared, measured, p_value })
+}
+
+fn words(worst: &Worst) -> String {
+    match (worst.tests, worst.place) {
+        (0, _) => "nothing to test".into(),
+        (_, (round, a, b)) if a == b => format!("round {round}, device {a}"),
+        (_, (round, a, b)) => format!("round {round}, devices {a} and {b}"),
+    }
+}
+
+fn probability(p: f64) -> String {
+    if p < 1e-3 { format!("{p:.1e}") } else { format!("{p:.3}") }
+}

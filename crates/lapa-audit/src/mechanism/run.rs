@@ -1,0 +1,177 @@
+//! The mechanism of a run, drawn again and again.
+
+use std::ops::ControlFlow;
+
+use lapa::config::{AllocatorName, BatchSampling, Experiment};
+use lapa::learn::Batches;
+use lapa::page::Table;
+use lapa::privatize::grid;
+use lapa_privacy::allocate::Basis;
+use lapa_privacy::{Mechanism as Declared, Release};
+
+use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbours, draw};
+use crate::{
+    Attack, AuditError, Effort, Exhibit, Finding, Listener, Options, Progress, Repeated, Statement,
+    Verdict,
+};
+
+/// The part of the level that goes to records whose gradients are not numbers: what they give away
+/// is gross, or nothing.
+const HOSTILE: f64 = 0.1;
+/// Draws that look at such records.
+const HOSTILE_DRAWS: u64 = 500;
+/// Records that are gone through in all draws of a quick audit, about.
+const QUICK_WORK: f64 = 3e8;
+
+/// Audits the releases of the worst device of a repeated run.
+pub fn run(
+    repeated: &Repeated,
+    statement: &Statement,
+    options: &Options,
+    listener: &mut Listener<'_>,
+) -> Result<Finding, AuditError> {
+    let finding = Finding::new(Attack::Mechanism, statement, options.confidence);
+    let Some(worst) = worst(repeated) else {
+        let reason = "Nothing was released with noise, so nothing is claimed.".into();
+        return Ok(Finding { verdict: Verdict::NotJudged, reason, ..finding });
+    };
+    let device = device(repeated, worst)?;
+    let gaussian = device.releases.iter().all(is_gaussian);
+    let alpha = 1.0 - options.confidence;
+    let certified = device.batches.zero_if_not_finite;
+    let longest = alpha * if certified { 1.0 - HOSTILE } else { 1.0 };
+    let releases = DeviceReleases::new(device.clone(), Neighbours::Longest, options.seed)?;
+    let test = Distinguisher::new(&releases)?;
+    let draws = draws(&device, options.effort);
+    let of = draws + if certified { HOSTILE_DRAWS } else { 0 };
+    let mut tick = |done: u64| {
+        let what = "drawing the releases of one device";
+        match listener(Progress { attack: Attack::Mechanism, what, done, of }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(AuditError::Stopped),
+        }
+    };
+    let scores = draw(&releases, &test, draws, &mut tick)?;
+    // Where there are two bounds, each takes half of the level.
+    let share = |level: f64| if gaussian { level / 2.0 } else { level };
+    let bounds = Bounds::new(&scores, statement.delta, share(longest));
+    let mut lower = bounds.epsilon_lower;
+    let mut lower_gdp = bounds.epsilon_lower_gdp;
+    if certified {
+        let hostile = DeviceReleases::new(device.clone(), Neighbours::NotFinite, options.seed)?;
+        let scores =
+            draw(&hostile, &Distinguisher::energy(&hostile), HOSTILE_DRAWS, &mut |done| {
+                tick(draws + done)
+            })?;
+        let bounds = Bounds::new(&scores, statement.delta, share(alpha * HOSTILE));
+        lower = lower.max(bounds.epsilon_lower);
+        lower_gdp = lower_gdp.max(bounds.epsilon_lower_gdp);
+    }
+    let rounds = device.releases.len() as u64;
+    Ok(finding
+        .judge(lower, gaussian.then_some(lower_gdp))
+        .figure("device", worst)
+        .figure("releases", rounds)
+        .figure("draws", draws)
+        .figure("distance", test.distance())
+        .figure("inclusion", releases.inclusion())
+        .figure("roc_area", bounds.area)
+        .figure("mu_lower", gaussian.then_some(bounds.mu_lower))
+        .figure("false_positives", bounds.errors.false_positives)
+        .figure("false_negatives", bounds.errors.false_negatives)
+        .figure("test_draws", bounds.errors.positives)
+        .show(Exhibit::Text(words(&device, &test, worst, gaussian)))
+        .show(Exhibit::Table(table(&bounds, gaussian, draws))))
+}
+
+fn words(device: &Device, test: &Distinguisher, worst: u32, gaussian: bool) -> String {
+    let rounds = device.releases.len();
+    let through_mu = match gaussian {
+        true => {
+            "Noise is Gaussian and sampling is not counted, so a bound through μ says more, and \
+             refutes a claim that rests on Gaussian noise."
+        }
+        false => "The claim is not one about plain Gaussian noise, so there is no bound through μ.",
+    };
+    format!(
+        "Device {worst} has the least noise for what a record can move. Its {rounds} releases were \
+         drawn with a record of the longest gradient that the code lets through, and without; the \
+         two are {:.4e} apart when the record is in a batch. The test is the likelihood ratio over \
+         all rounds. A quarter of the draws chose its threshold, the others counted its errors. \
+         {through_mu}",
+        test.distance()
+    )
+}
+
+fn table(bounds: &Bounds, gaussian: bool, draws: u64) -> Table {
+    let mut table = Table::new("Bounds", &["from", ">observed", ">ε at least"]);
+    let errors = bounds.errors;
+    table.row([
+        "errors of the test".into(),
+        format!(
+            "{} of {} false positives, {} of {} false negatives",
+            errors.false_positives, errors.negatives, errors.false_negatives, errors.positives
+        ),
+        format!("{:.4}", bounds.epsilon_lower),
+    ]);
+    if gaussian {
+        table.row([
+            "pairs, through μ".into(),
+            format!("{:.4} of {draws} pairs won: μ at least {:.4}", bounds.area, bounds.mu_lower),
+            format!("{:.4}", bounds.epsilon_lower_gdp),
+        ]);
+    }
+    table
+}
+
+/// The device whose releases move the most in units of their noise; none without noisy releases.
+fn worst(repeated: &Repeated) -> Option<u32> {
+    if repeated.unprotected {
+        return None;
+    }
+    let mut worst: Option<(f64, u32)> = None;
+    for (device, releases) in (0..).zip(&repeated.releases) {
+        let cost = |release: &Release| {
+            release.sensitivity().map_or(f64::INFINITY, |delta| (delta / release.sigma()).powi(2))
+        };
+        let total: f64 = releases.iter().map(cost).sum();
+        if total > worst.map_or(0.0, |(most, _)| most) {
+            worst = Some((total, device));
+        }
+    }
+    worst.map(|(_, device)| device)
+}
+
+fn device(repeated: &Repeated, device: u32) -> Result<Device, AuditError> {
+    let Experiment { learn, privacy, .. } = &repeated.experiment;
+    Ok(Device {
+        learn: learn.clone(),
+        batches: Batches {
+            sampling: privacy.sampling,
+            public_samples: repeated.public_samples[device as usize],
+            zero_if_not_finite: privacy.basis == Basis::Certified
+                && privacy.allocator != AllocatorName::None,
+        },
+        grid: grid(learn, privacy)?,
+        releases: repeated.releases[device as usize].clone(),
+    })
+}
+
+/// Whether what is proved of a release is that of plain Gaussian noise.
+fn is_gaussian(release: &Release) -> bool {
+    matches!(release.mechanism(), Ok(Declared::Gaussian { .. }))
+}
+
+/// Draws for each input: fewer where a draw takes long.
+fn draws(device: &Device, effort: Effort) -> u64 {
+    let records = match device.batches.sampling {
+        BatchSampling::Fixed => device.batches.public_samples,
+        _ => 1,
+    };
+    let work = device.releases.len().max(1) as f64 * (10.0 + f64::from(records));
+    let (most, budget) = match effort {
+        Effort::Quick => (20_000.0, QUICK_WORK),
+        Effort::Full => (200_000.0, 20.0 * QUICK_WORK),
+    };
+    (budget / work).clamp(500.0, most) as u64
+}

@@ -1,0 +1,119 @@
+//! One repeated run, which serves several attacks.
+
+use std::ops::ControlFlow;
+
+use lapa::config::{Experiment, ObserveDevices, Start, UplinkName};
+use lapa::federation::{Federation, FederationError};
+use lapa::observe::DeviceRecords;
+use lapa_privacy::Release;
+
+use crate::canary::{Planted, Scorer, plant};
+use crate::ledger::{Checks, Heard, disagreements, update_releases};
+use crate::{Attack, AuditError, Listener, Options, Progress, Statement, Subject};
+
+/// What is kept of a run that was repeated with canaries in it.
+pub struct Repeated {
+    /// The experiment, as it was repeated.
+    pub(crate) experiment: Experiment,
+    /// The public number of samples of each device.
+    pub(crate) public_samples: Vec<u32>,
+    /// The updates on the ledger, by device.
+    pub(crate) releases: Vec<Vec<Release>>,
+    /// Whether anything went out without noise.
+    pub(crate) unprotected: bool,
+    /// Canaries and their scores.
+    pub(crate) scorer: Scorer,
+    /// Tests on the transcript.
+    pub(crate) checks: Checks,
+    /// Where ledger, transcript and configuration do not agree.
+    pub(crate) disagreements: Vec<String>,
+    statement: Statement,
+}
+
+impl Repeated {
+    /// What the repeated run says of its own privacy.
+    pub fn statement(&self) -> &Statement {
+        &self.statement
+    }
+}
+
+/// Repeats the subject's run with canaries among the records, and reads its transcript as it
+/// streams.
+///
+/// Unless noise of the receiver is counted, the attacker has the best of receivers: what was sent
+/// is what it hears, and what the claims are about.
+pub fn repeat(
+    subject: &Subject,
+    options: &Options,
+    listener: &mut Listener<'_>,
+) -> Result<Repeated, AuditError> {
+    let Planted { data, partition, sizes, canaries } = plant(subject, options)?;
+    let mut experiment = subject.experiment().clone();
+    experiment.observe.devices = ObserveDevices::List;
+    // Nobody looks at the accuracy.
+    experiment.run.evaluate_every = experiment.run.rounds.max(1);
+    let trust = experiment.privacy.channel_trust;
+    if trust == 0.0 {
+        experiment.transmit.uplink = UplinkName::Ideal;
+    }
+    let network = |data: &lapa::data::Dataset| {
+        let (rows, cols) = (data.train.rows, data.train.cols);
+        lapa::model::network(&experiment.model, rows, cols, data.classes)
+            .map_err(|source| FederationError::Model { rows, cols, source })
+    };
+    let learn = experiment.learn.clone();
+    let mut scorer = Scorer::new(canaries, network(&data)?, data.train.clone(), learn);
+    let network = network(&data)?;
+    let mut federation =
+        Federation::with_records(experiment.clone(), data, network, partition, &sizes)?;
+    let mut checks = Checks::new();
+    let rounds = experiment.run.rounds;
+    for round in 1..=rounds {
+        let parameters = federation.model().parameters.clone();
+        let record = federation.next_round()?;
+        let DeviceRecords::List(devices) = &record.devices else { continue };
+        let sigma = |device: u32| {
+            let of_device = devices.iter().find(|record| record.device == device);
+            of_device.map_or(0.0, |record| {
+                record.sigma_artificial.hypot(trust.sqrt() * record.sigma_channel)
+            })
+        };
+        let heard: Vec<Heard<'_>> = federation
+            .received()
+            .map(|(device, received)| Heard {
+                device,
+                gradient: received.gradient(),
+                sigma: sigma(device),
+            })
+            .collect();
+        checks.observe(round, &heard);
+        // What the first round began with is not known beforehand after a training on digits.
+        if round > 1 || experiment.model.start == Start::Random {
+            scorer.observe(&parameters, &heard);
+        }
+        let progress = Progress {
+            attack: Attack::Canary,
+            what: "repeating the run with canaries",
+            done: round.into(),
+            of: rounds.into(),
+        };
+        if let ControlFlow::Break(()) = listener(progress) {
+            return Err(AuditError::Stopped);
+        }
+    }
+    let statement = Statement::from(&federation.privacy()?);
+    let recorded = federation.budgets().releases()?;
+    let public_samples = federation.public_samples().to_vec();
+    let (releases, unprotected) = update_releases(&recorded, public_samples.len());
+    let disagreements = disagreements(&experiment, &public_samples, &recorded, &checks.heard);
+    Ok(Repeated {
+        experiment,
+        public_samples,
+        releases,
+        unprotected,
+        scorer,
+        checks,
+        disagreements,
+        statement,
+    })
+}

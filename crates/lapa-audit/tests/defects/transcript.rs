@@ -1,0 +1,85 @@
+//! Noise that is not as the ledger says, in what was received.
+
+use lapa::learn::LocalUpdate;
+use lapa::privatize::{Granted, PrivateUpdate};
+use lapa::seed::{Purpose, stream};
+use lapa::transmit::{Link, Received, error_free};
+use lapa_audit::ledger::{Checks, Heard};
+use lapa_privacy::Event;
+
+use super::*;
+
+const COORDINATES: usize = 5000;
+const DEVICES: u32 = 3;
+
+/// What a device sends; its noise is from a stream of (seed, round, device).
+fn send(sigma: f64, stream_of: (u64, u64)) -> Received {
+    let granted = Granted {
+        device: 0,
+        link: Link::ideal(0),
+        scale: 1.0,
+        sigma_channel: 0.0,
+        sigma_required: sigma,
+        event: Event::Release(release(sigma)),
+        epsilon: f64::NAN,
+        angle: None,
+    };
+    // Gradients that are large in a few coordinates.
+    let gradient = (0..COORDINATES).map(|i| if i % 10 == 0 { 0.3 } else { 1e-3 }).collect();
+    let mut update = LocalUpdate { gradient, ..LocalUpdate::default() };
+    let mut rng = stream(3, Purpose::Noise, stream_of.0, stream_of.1);
+    error_free(PrivateUpdate::new(&mut update, &granted, None, &mut rng).unwrap())
+}
+
+/// The checks on a transcript whose noise has the standard deviation `sigma` and is drawn from the
+/// stream that `stream_of` names, while 0.1 is declared.
+fn checks(sigma: f64, stream_of: impl Fn(u32, u32) -> (u64, u64)) -> Checks {
+    let mut checks = Checks::new();
+    for round in 1..=4 {
+        let sent: Vec<Received> =
+            (0..DEVICES).map(|device| send(sigma, stream_of(round, device))).collect();
+        let heard: Vec<Heard<'_>> = (0..)
+            .zip(&sent)
+            .map(|(device, sent)| Heard { device, gradient: sent.gradient(), sigma: 0.1 })
+            .collect();
+        checks.observe(round, &heard);
+    }
+    checks
+}
+
+fn p_values(checks: &Checks) -> [f64; 3] {
+    [checks.noise, checks.devices, checks.rounds].map(|worst| worst.corrected())
+}
+
+/// Whether each family of tests contradicts the ledger: less noise, two devices, two rounds.
+fn contradicts(checks: &Checks) -> [bool; 3] {
+    p_values(checks).map(|p_value| p_value <= ALPHA / 4.0)
+}
+
+fn own(round: u32, device: u32) -> (u64, u64) {
+    (round.into(), device.into())
+}
+
+#[test]
+fn an_honest_transcript_passes() {
+    let honest = checks(0.1, own);
+    assert_eq!(contradicts(&honest), [false; 3], "{:?}", p_values(&honest));
+}
+
+#[test]
+fn half_the_noise_shows_in_the_transcript() {
+    assert!(contradicts(&checks(0.05, own))[0]);
+}
+
+#[test]
+fn noise_that_is_drawn_once_and_reused_is_caught() {
+    let reused = checks(0.1, |_, device| (0, device.into()));
+    assert_eq!(contradicts(&reused), [false, false, true], "{:?}", p_values(&reused));
+}
+
+#[test]
+fn seeds_that_two_devices_share_are_caught() {
+    let shared = checks(0.1, |round, device| (round.into(), device.min(1).into()));
+    assert_eq!(contradicts(&shared), [false, true, false], "{:?}", p_values(&shared));
+    assert_eq!((shared.devices.place.1, shared.devices.place.2), (1, 2));
+}
