@@ -10,6 +10,8 @@ use lapa::federation::Federation;
 use lapa_audit::{Effort, Finding, Options, Statement, Subject, Verdict, membership};
 use serde_json::Value;
 
+const CERTIFIED: &str = "privacy.epsilon=8";
+
 /// MNIST, if long tests are asked for and it is there; says why not.
 fn mnist() -> Option<Dataset> {
     if std::env::var_os("LAPA_TEST_LONG").is_none() {
@@ -25,13 +27,27 @@ fn mnist() -> Option<Dataset> {
     Some(lapa::data::load(&lapa::data::DataName::Mnist, &mut |_| {}).unwrap())
 }
 
-/// The statement of the run itself, and what the full attack makes of it.
-fn attacked(data: Dataset, changes: &[&str]) -> Finding {
+/// The scenario; `changes` win.
+fn scenario(changes: &[&str]) -> Experiment {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/audit/membership.toml");
     let text = std::fs::read_to_string(file).unwrap();
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    let experiment = Experiment::from_toml(&text, "membership.toml", &changes).unwrap();
+    Experiment::from_toml(&text, "membership.toml", &changes).unwrap()
+}
+
+/// A budget changes the noise and what follows from it, no more.
+#[test]
+fn both_scenarios_train_alike() {
+    let (plain, private) = (scenario(&[]), scenario(&[CERTIFIED]));
+    assert_eq!(plain.privacy.epsilon, None);
+    assert_eq!(private.privacy.epsilon, Some(8.0));
+    assert_eq!((plain.model, plain.partition), (private.model, private.partition));
+}
+
+/// What the full attack makes of the statement of the run itself.
+fn attacked(data: Dataset, changes: &[&str]) -> Finding {
+    let experiment = scenario(changes);
     let mut run = Federation::new(experiment.clone(), data.clone()).unwrap();
     while run.round() < experiment.run.rounds {
         run.next_round().unwrap();
@@ -66,7 +82,7 @@ fn lira_sees_the_members_of_a_run_without_noise() {
 #[test]
 fn lira_is_about_at_chance_against_a_certified_budget() {
     let Some(data) = mnist() else { return };
-    let finding = attacked(data, &["privacy.epsilon=8"]);
+    let finding = attacked(data, &[CERTIFIED]);
     for attack in ["lira", "loss_threshold"] {
         let [low, high] = auc(&finding, attack);
         assert!(low < 0.51 && high > 0.49, "{attack}: {low} {high}");

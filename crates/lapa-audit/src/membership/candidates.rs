@@ -155,17 +155,18 @@ impl Candidates {
     /// half of them (in one more or fewer than tails, if their number is odd), as Carlini et al.
     /// have it.
     pub fn shadow_coins(&self, shadows: usize, seed: u64) -> Vec<Vec<bool>> {
-        let mut coins = vec![vec![false; self.len()]; shadows];
-        for slot in 0..self.len() {
-            let mut rng = draws(seed, SHADOW_COINS, slot as u64);
-            let first: bool = rng.random();
-            let mut order: Vec<usize> = (0..shadows).collect();
-            order.shuffle(&mut rng);
-            for (turn, shadow) in order.into_iter().enumerate() {
-                coins[shadow][slot] = first ^ turn.is_multiple_of(2);
-            }
-        }
-        coins
+        let by_slot: Vec<Vec<bool>> = (0..self.len() as u64)
+            .map(|slot| {
+                let mut rng = draws(seed, SHADOW_COINS, slot);
+                let first: bool = rng.random();
+                let mut order: Vec<usize> = (0..shadows).collect();
+                order.shuffle(&mut rng);
+                let mut coins = vec![first; shadows];
+                order.into_iter().step_by(2).for_each(|shadow| coins[shadow] = !first);
+                coins
+            })
+            .collect();
+        (0..shadows).map(|shadow| by_slot.iter().map(|coins| coins[shadow]).collect()).collect()
     }
 }
 

@@ -19,7 +19,7 @@ impl Attacked {
                 svg: self.drawing()?,
                 caption: "How many members an attacker finds (true positives) at the price of how \
                           many false alarms, on logarithmic axes: what matters is the left end, \
-                          where the attacker is sure."
+                          where the attacker is sure. No false alarm is drawn as half of one."
                     .into(),
             },
             Exhibit::Table(self.table()),
