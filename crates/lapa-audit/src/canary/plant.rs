@@ -13,6 +13,9 @@ use crate::{AuditError, Effort, Options, Subject};
 
 /// One in so many of the dark pixels of a canary is white: two of them have little in common.
 const WHITE: u32 = 4;
+/// A device has this many canaries or more, where its records leave room: they are scored by what
+/// they do not have in common.
+const TOGETHER: usize = 20;
 /// At most one in so many of a device's records makes room for a canary.
 const SHARE: usize = 4;
 
@@ -73,13 +76,14 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
         Effort::Quick => 400,
         Effort::Full => 2000,
     };
-    let each = usize::div_ceil(most, sizes.len().max(1));
+    let each = usize::div_ceil(most, sizes.len().max(1)).max(TOGETHER);
     let replaced = experiment.privacy.adjacency == Adjacency::ReplaceOne;
     let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));
     let dark = dark(&data);
     let store = Arc::make_mut(&mut images);
     for (device, held) in (0u32..).zip(&mut partition.devices) {
-        let count = each.min(held.samples.len() / SHARE);
+        let left = usize::saturating_sub(most, canaries.len());
+        let count = each.min(held.samples.len() / SHARE).min(left);
         let mut places = stream(options.seed, Purpose::Audit, PLACES, device.into());
         let mut dropped: Vec<bool> = vec![false; held.samples.len()];
         let mut added = Vec::new();
@@ -134,7 +138,7 @@ mod tests {
     fn canaries_are_planted_by_coins() {
         for (adjacency, replaced) in [("zero-out", false), ("replace-one", true)] {
             let Planted { data, partition, sizes, canaries } = planted(adjacency, 1);
-            assert!((400..420).contains(&canaries.len()), "{}", canaries.len());
+            assert_eq!(canaries.len(), 400);
             let heads = canaries.iter().filter(|canary| canary.present).count() as f64;
             let n = canaries.len() as f64;
             assert!((heads - n / 2.0).abs() < 4.9 * n.sqrt() / 2.0, "{heads} of {n}");
