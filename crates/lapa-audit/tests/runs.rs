@@ -78,6 +78,13 @@ fn certified_runs_of_all_kinds_pass() {
         &["privacy.epsilon=1", "privacy.sampling=full", "learn.batch_fraction=1"],
         &["privacy.epsilon=1", "privacy.noise=discrete-gaussian"],
         &["privacy.epsilon=8", "transmit.uplink=digital"],
+        &[
+            "privacy.epsilon=2",
+            "transmit.uplink=analog",
+            "transmit.access=orthogonal",
+            "privacy.channel_trust=0.5",
+            "control.noise=top-up",
+        ],
     ] {
         let findings = audit(changes, 1);
         assert_eq!(verdicts(&findings), SOUND, "{changes:?}: {findings:#?}");
@@ -88,12 +95,15 @@ fn certified_runs_of_all_kinds_pass() {
 /// for the same noise is not.
 #[test]
 fn the_paper_s_claim_is_refuted() {
-    let findings = audit(&["profile=paper", "privacy.epsilon=8"], 1);
-    let mechanism = &findings[0];
-    assert_eq!(mechanism.verdict, Verdict::Refuted, "{mechanism:#?}");
-    assert!(mechanism.reason.contains("claimed") && !mechanism.reason.contains("provable"));
-    assert!(mechanism.epsilon_lower_gdp.unwrap() > 8.0);
-    assert_eq!(findings[2].verdict, Verdict::NotRefuted, "{:#?}", findings[2]);
+    for update in ["gradient", "epoch"] {
+        let update = format!("learn.update={update}");
+        let findings = audit(&["profile=paper", "privacy.epsilon=8", &update], 1);
+        let mechanism = &findings[0];
+        assert_eq!(mechanism.verdict, Verdict::Refuted, "{mechanism:#?}");
+        assert!(mechanism.reason.contains("claimed") && !mechanism.reason.contains("provable"));
+        assert!(mechanism.epsilon_lower_gdp.unwrap() > 8.0);
+        assert_eq!(findings[2].verdict, Verdict::NotRefuted, "{:#?}", findings[2]);
+    }
 }
 
 /// Canaries see what noise does not hide: with ε in the thousands nearly every guess is right.

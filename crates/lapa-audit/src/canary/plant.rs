@@ -13,6 +13,9 @@ use crate::{AuditError, Effort, Options, Subject};
 
 /// One in so many of the dark pixels of a canary is white: two of them have little in common.
 const WHITE: u32 = 4;
+/// A device has this many canaries or more, where its records leave room: they are scored by what
+/// they do not have in common.
+const TOGETHER: usize = 20;
 /// At most one in so many of a device's records makes room for a canary.
 const SHARE: usize = 4;
 
@@ -73,13 +76,14 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
         Effort::Quick => 400,
         Effort::Full => 2000,
     };
-    let each = usize::div_ceil(most, sizes.len().max(1));
+    let each = usize::div_ceil(most, sizes.len().max(1)).max(TOGETHER);
     let replaced = experiment.privacy.adjacency == Adjacency::ReplaceOne;
     let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));
     let dark = dark(&data);
     let store = Arc::make_mut(&mut images);
     for (device, held) in (0u32..).zip(&mut partition.devices) {
-        let count = each.min(held.samples.len() / SHARE);
+        let left = usize::saturating_sub(most, canaries.len());
+        let count = each.min(held.samples.len() / SHARE).min(left);
         let mut places = stream(options.seed, Purpose::Audit, PLACES, device.into());
         let mut dropped: Vec<bool> = vec![false; held.samples.len()];
         let mut added = Vec::new();
@@ -109,4 +113,62 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
     }
     data.train.images = images;
     Ok(Planted { data, partition, sizes, canaries })
+}
+
+#[cfg(test)]
+mod tests {
+    use lapa::config::{Experiment, Override};
+    use lapa::data::DataName;
+
+    use super::*;
+
+    fn planted(adjacency: &str, seed: u64) -> Planted {
+        let data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
+        let adjacency = format!("privacy.adjacency={adjacency}");
+        let changes =
+            ["data.name=synthetic", "privacy.epsilon=1", "partition.scheme=iid", &adjacency];
+        let changes = changes.map(|change| Override::parse(change).unwrap());
+        let experiment = Experiment::from_toml("", "test", &changes).unwrap();
+        let options = Options::new(0.95, Effort::Quick, seed).unwrap();
+        plant(&Subject::new(experiment, data).unwrap(), &options).unwrap()
+    }
+
+    /// In the data or not by a coin, on one device each; α = 10⁻⁶ for the share of heads.
+    #[test]
+    fn canaries_are_planted_by_coins() {
+        for (adjacency, replaced) in [("zero-out", false), ("replace-one", true)] {
+            let Planted { data, partition, sizes, canaries } = planted(adjacency, 1);
+            assert_eq!(canaries.len(), 400);
+            let heads = canaries.iter().filter(|canary| canary.present).count() as f64;
+            let n = canaries.len() as f64;
+            assert!((heads - n / 2.0).abs() < 4.9 * n.sqrt() / 2.0, "{heads} of {n}");
+            for canary in &canaries {
+                let holds =
+                    |device: &lapa::partition::DeviceData| device.samples.contains(&canary.sample);
+                let holders: Vec<usize> = (0..partition.devices.len())
+                    .filter(|&k| holds(&partition.devices[k]))
+                    .collect();
+                let expected = if canary.present { vec![canary.device as usize] } else { vec![] };
+                assert_eq!(holders, expected);
+            }
+            for (k, (device, &size)) in partition.devices.iter().zip(&sizes).enumerate() {
+                let absent =
+                    canaries.iter().filter(|c| c.device as usize == k && !c.present).count();
+                let missing = if replaced { 0 } else { absent };
+                assert_eq!(device.samples.len() + missing, size as usize);
+                assert!(device.samples.is_sorted());
+                let counted: u32 = device.label_counts.iter().sum();
+                assert_eq!(counted as usize, device.samples.len());
+            }
+            assert_eq!(data.train.images.len(), data.train.labels.len() * 784);
+        }
+    }
+
+    #[test]
+    fn another_seed_throws_other_coins() {
+        let coins =
+            |seed| planted("zero-out", seed).canaries.iter().map(|c| c.present).collect::<Vec<_>>();
+        assert_eq!(coins(1), coins(1));
+        assert_ne!(coins(1), coins(2));
+    }
 }

@@ -122,7 +122,7 @@ mod tests {
             gdp += u32::from(bounds.mu_lower > 1.0);
             assumption_free += u32::from(bounds.epsilon_lower > 4.3775);
         }
-        assert!(gdp <= 77 && gdp >= 20, "{gdp}");
+        assert!((20..=77).contains(&gdp), "{gdp}");
         assert!(assumption_free <= 77, "{assumption_free}");
     }
 
