@@ -178,7 +178,7 @@ fn attack(
         let reader = attacker.label_reader(&snapshot.parameters);
         let is_stage = stages.contains(&at);
         let add = |what: u64, noise: &str, sigma: f64, groups: &[&[Image]], search: Search| {
-            let (reader, number) = (reader.as_ref(), (at as u64) << 8 | what);
+            let (reader, number) = (reader.as_ref(), ((at as u64) << 8) + what);
             let trial = Trial { snapshot, reader, noise, sigma, search, number };
             Case::attack(attacker, &trial, groups)
         };
