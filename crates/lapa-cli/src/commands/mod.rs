@@ -5,6 +5,7 @@ mod bench;
 mod bound;
 mod config;
 mod data;
+mod flower;
 mod init;
 mod link;
 mod partition;
@@ -54,6 +55,8 @@ enum Command {
     Reproduce(reproduce::Arguments),
     Account(account::Arguments),
     Report(report::Arguments),
+    #[command(subcommand)]
+    Flower(flower::Command),
     Bench(bench::Arguments),
 }
 
@@ -73,6 +76,7 @@ impl Lapa {
             Command::Reproduce(arguments) => reproduce::execute(arguments),
             Command::Account(arguments) => account::execute(arguments),
             Command::Report(arguments) => report::execute(arguments),
+            Command::Flower(command) => flower::execute(command),
             Command::Bench(arguments) => bench::execute(arguments),
         }
     }

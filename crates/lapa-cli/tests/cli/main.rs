@@ -5,6 +5,8 @@ mod accuracy;
 mod bound;
 mod config;
 mod data;
+#[cfg(unix)]
+mod flower;
 mod interrupt;
 mod ledger;
 mod link;
