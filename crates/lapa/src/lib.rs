@@ -40,6 +40,7 @@ pub mod observe;
 pub mod partition;
 pub mod plot;
 pub mod privatize;
+pub mod remote;
 mod round;
 pub mod run;
 mod schedule;

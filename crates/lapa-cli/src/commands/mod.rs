@@ -83,7 +83,7 @@ impl Lapa {
 }
 
 /// The experiment of `run` without a file.
-const QUICKSTART: &str = include_str!("quickstart.toml");
+pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
 /// Reads a configuration file, or takes the quickstart, and applies `-c` flags.
 fn experiment(file: Option<&Path>, flags: &[String]) -> Result<Experiment, Failure> {

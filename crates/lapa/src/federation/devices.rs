@@ -190,7 +190,7 @@ impl Federation {
 }
 
 /// The random stream of a device in a round: the seed's, or a new one of the operating system.
-pub(super) fn rng(
+pub(crate) fn rng(
     experiment: &Experiment,
     purpose: Purpose,
     round: u32,
@@ -204,7 +204,8 @@ pub(super) fn rng(
     })
 }
 
-fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
+/// How a device of `public_samples` draws its batches.
+pub(crate) fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
     let privacy = &experiment.privacy;
     Batches {
         sampling: privacy.sampling,
