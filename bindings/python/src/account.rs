@@ -53,7 +53,7 @@ pub fn mechanism(rate: Option<f64>, sigma: f64, adjacency: Adjacency) -> Mechani
 ///
 /// >>> epsilon = lapa.account(sigma=1.0, rounds=100, delta=1e-5, sampling_rate=0.1)
 /// >>> epsilon["gdp"] is None, round(epsilon["pld"], 2)
-/// (True, 7.09)
+/// (True, 7.05)
 #[pyfunction]
 #[pyo3(signature = (sigma=None, rounds=1, *, delta, sampling_rate=None, adjacency="zero-out", events=None))]
 pub fn account<'py>(
@@ -96,8 +96,8 @@ pub fn account<'py>(
 ///
 /// What is returned was itself accounted: ε never exceeds the target.
 ///
-/// >>> round(lapa.calibrate(epsilon=8, delta=1e-5, rounds=150, sampling_rate=0.1), 3)
-/// 1.029
+/// >>> round(lapa.calibrate(epsilon=8, delta=1e-5, rounds=150, sampling_rate=0.1), 2)
+/// 1.04
 #[pyfunction]
 #[pyo3(signature = (epsilon, delta, rounds, *, sampling_rate=None, adjacency="zero-out", accountant="pld"))]
 pub fn calibrate(
@@ -138,7 +138,7 @@ pub fn calibrate(
 /// Traceback (most recent call last):
 /// lapa.Refused: the cost of a release is ...
 /// >>> round(filter.spent_epsilon(), 2)
-/// 5.24
+/// 5.3
 #[pyclass(module = "lapa", frozen)]
 pub struct Filter {
     inner: Mutex<Inner>,

@@ -145,7 +145,8 @@ impl Device {
     /// A noisy copy of an update that was computed elsewhere, for a share of the device's budget.
     ///
     /// The whole update is clipped to `learn.clip_norm` C, so that one record moves it by up to 2C;
-    /// values that are not finite make it zero. Charged and answered again as in `train`.
+    /// values that are not finite make it zero. Charged as in `train`. The same run, round and share get
+    /// the first answer again, whatever the update: training need not be repeatable.
     fn privatize<'py>(
         &self,
         py: Python<'py>,
@@ -212,7 +213,11 @@ pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<Facts> {
         let value = value.ok_or_else(|| {
             PyTypeError::new_err(format!("devices: `{key}` is missing; give what describe() gave"))
         })?;
-        value.extract()
+        // As JSON has it.
+        match value.extract::<String>().ok().and_then(|text| text.parse().ok()) {
+            Some(number) => Ok(number),
+            None => value.extract(),
+        }
     };
     let whole = |key: &str| -> PyResult<u64> {
         let value = number(key)?;

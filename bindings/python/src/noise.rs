@@ -23,7 +23,7 @@ use crate::error::Raise;
 /// >>> numpy.round(lapa.clip_and_noise(rows, clip_norm=1, sigma=0, denominator=2), 3)
 /// array([0.3 , 0.65], dtype=float32)
 /// >>> noisy = lapa.clip_and_noise(numpy.zeros(1000), clip_norm=1, sigma=2.0)
-/// >>> 1.5 < noisy.std() < 2.5
+/// >>> bool(1.5 < noisy.std() < 2.5)
 /// True
 #[pyfunction]
 #[pyo3(signature = (gradient, *, clip_norm, sigma, denominator=None, seed=None))]

@@ -72,7 +72,7 @@ impl RunResult {
 /// >>> result.history["round"], result.summary["epsilon_provable"]
 /// ([1, 2, 3], 8.0)
 /// >>> {name: array.shape for name, array in result.model.items()}
-/// {'0.weight': (10, 784), '0.bias': (10,)}
+/// {'0.linear.weight': (10, 784), '0.linear.bias': (10,)}
 #[pyfunction]
 #[pyo3(signature = (config=None, *, changes=None, on_round=None, out=None, resume=None))]
 pub fn run(

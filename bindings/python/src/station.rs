@@ -110,6 +110,14 @@ impl BaseStation {
         Ok(PyArray1::from_vec(py, parameters))
     }
 
+    /// The global model that is evaluated, flat: the latest, or an average over rounds
+    /// (learn.averaging).
+    #[getter]
+    fn evaluated<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let parameters = self.with(py, |station| Ok(station.evaluated().to_vec()))?;
+        Ok(PyArray1::from_vec(py, parameters))
+    }
+
     /// The questions for label histograms, before round 1: dicts with device and share, for
     /// `Device.histogram`. Empty where the rule of aggregation needs none.
     fn ask_histograms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

@@ -18,7 +18,7 @@ pub(super) struct Question<'a> {
     /// What is asked for: "train", "privatize" or "histogram".
     pub what: &'static str,
     pub share: f64,
-    /// The model, or the update to be noised.
+    /// The model, if it is part of the question.
     pub values: &'a [f32],
 }
 

@@ -236,8 +236,9 @@ impl Device {
     }
 
     /// An update that was computed elsewhere, clipped as a whole to C, charged to its ledger for
-    /// `share`, then noised. One record moves it by up to 2C. Asked again with the same update, it
-    /// is the same for nothing.
+    /// `share`, then noised. One record moves it by up to 2C. Asked again for the same round and
+    /// share, it is the same for nothing: training elsewhere need not be repeatable, and the update
+    /// is the device's own, not part of the question.
     pub fn privatize(
         &mut self,
         run: &str,
@@ -252,7 +253,7 @@ impl Device {
                  parameters instead of records",
             ));
         };
-        let question = Question { run, round, what: "privatize", share, values: update };
+        let question = Question { run, round, what: "privatize", share, values: &[] };
         let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
         let compute = |local: &mut LocalUpdate| -> Result<(), RemoteError> {
             local.gradient = update.to_vec();

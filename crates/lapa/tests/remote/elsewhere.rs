@@ -49,6 +49,9 @@ fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
                 answer.gradient().iter().map(|g| f64::from(g - mean).powi(2)).sum::<f64>();
             let ratio = squares / (q as f64 * sigma * sigma);
             assert!((ratio - 1.0).abs() < 5.0 * (2.0 / q as f64).sqrt(), "{ratio}");
+            // Another update for the same question: the answer stands.
+            let again = device.privatize(station.run(), round, &vec![9.0; q], question.share);
+            assert_eq!(again.unwrap(), answer);
             answers.insert(question.device, answer.into_gradient());
         }
         let step = station.step(answers).unwrap();
