@@ -63,7 +63,8 @@ def finish(process: subprocess.Popen, folder: Path) -> dict:
 
 
 def logs(folder: Path) -> str:
-    return "\n".join(f"== {log.name}\n{log.read_text(errors='replace')[-1500:]}" for log in sorted(folder.glob("*.log")))
+    files = sorted(folder.glob("*.log"))
+    return "\n".join(f"== {file.name}\n{file.read_text(errors='replace')[-1500:]}" for file in files)
 
 
 def test_a_restarted_superlink_goes_on_to_the_simulators_model_and_nothing_is_spent_twice(outcomes):

@@ -154,7 +154,7 @@ class Federation:
 
     def environment(self, **more: str) -> dict[str, str]:
         """The environment of Flower's programs: no telemetry, no proxy, none of the caller's Flower settings."""
-        dropped = ("FLWR_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_", "COVERAGE", "PYTHONDEVMODE")
+        dropped = ("FLWR_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "PYTHONDONTWRITEBYTECODE")
         kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(dropped)}
         # SuperLink and SuperNodes look for `flower-superexec` on the search path.
         path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)])

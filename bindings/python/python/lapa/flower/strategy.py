@@ -160,7 +160,8 @@ class LapaStrategy(FedAvg):
         record = self.station.step(answers)
         for dropped in record["dropped"]:
             log.warning("dropped the reply of device %d: %s", dropped["device"], dropped["reason"])
-        log.info("\t└──> %d of %d devices answered", len(answers), len(self._asked))
+        counted = len(answers) - len(record["dropped"])
+        log.info("\t└──> %d of %d devices answered", counted, len(self._asked))
         return self._arrays(), records.numbers(record)
 
     def configure_evaluate(
