@@ -46,7 +46,8 @@ def main(grid: Grid, context: Context) -> None:
     nodes, timeout = settings["nodes"], settings["timeout"]
     strategy = LapaStrategy(CONFIG, folder=settings["folder"], min_available_nodes=nodes, wait=timeout)
     strategy.start(grid, timeout=timeout)
-    print(strategy.station.summary())
+    summary = strategy.station.summary()
+    print({name: summary[name] for name in ("rounds", "accuracy", "loss", "epsilon_provable", "epsilon_spent")})
 '''
 
 
