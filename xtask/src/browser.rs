@@ -160,14 +160,23 @@ fn browser() -> Result<Option<&'static str>, String> {
     if !may_install() {
         return Ok(None);
     }
-    for arguments in [&["update"][..], &["install", "-y", "--no-install-recommends", "chromium"]] {
+    match apt_install(&["chromium"])? {
+        true => Ok(installed()),
+        false => Ok(None),
+    }
+}
+
+/// Whether apt-get could install these packages.
+pub fn apt_install(packages: &[&str]) -> Result<bool, String> {
+    let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
+    for arguments in [&["update"][..], &install] {
         let mut apt = Command::new("apt-get");
         apt.env("DEBIAN_FRONTEND", "noninteractive").args(arguments);
         if !process::run(&mut apt)?.success() {
-            return Ok(None);
+            return Ok(false);
         }
     }
-    Ok(installed())
+    Ok(true)
 }
 
 fn installed() -> Option<&'static str> {
@@ -176,7 +185,7 @@ fn installed() -> Option<&'static str> {
 }
 
 /// Whether we are root on a system with apt-get.
-fn may_install() -> bool {
+pub fn may_install() -> bool {
     let root = process::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     root && process::output(Command::new("apt-get").arg("--version")).is_ok()
 }

@@ -17,6 +17,17 @@ const ALL: &[&str] = &[
     "lapa-dashboard",
 ];
 
+const WITH_PROGRAM: &[&str] = &[
+    "lapa",
+    "lapa-privacy",
+    "lapa-wireless",
+    "lapa-control",
+    "lapa-study",
+    "lapa-audit",
+    "lapa-dashboard",
+    "lapa-cli",
+];
+
 /// Each crate with the crates it may use, in whatever kind of dependency.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("lapa-privacy", &[]),
@@ -27,6 +38,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lapa-audit", &["lapa", "lapa-privacy"]),
     ("lapa-dashboard", &["lapa"]),
     ("lapa-cli", ALL),
+    // One compiled file is the Python module and the program that `pip install` provides.
+    ("lapa-python", WITH_PROGRAM),
     ("xtask", &["lapa-privacy"]),
 ];
 

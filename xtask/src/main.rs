@@ -3,6 +3,7 @@
 mod bench_accounting;
 mod bench_ddpg;
 mod bench_peers;
+mod bench_python;
 mod browser;
 mod edges;
 mod generate;
@@ -10,6 +11,7 @@ mod house;
 mod lint;
 mod peers_env;
 mod process;
+mod python;
 mod table;
 mod test;
 
@@ -39,11 +41,16 @@ enum Task {
     /// built) and passes on its output and exit code. Without a network the data sets may be
     /// missing: the tests that need them then say so and skip. Afterwards headless Chromium opens
     /// a report, and fails on anything on its console; root on Debian gets one by apt-get, others
-    /// without one get a notice.
+    /// without one get a notice. Last, the Python package is built in a virtual environment (in the
+    /// user's cache folder, or where LAPA_PYTHON_VENV says) and pytest runs its tests; this needs
+    /// Python 3.11 or newer, which root on Debian gets by apt-get, and a network at the first time.
     Test {
         /// Also run the long tests: whole training runs, minutes instead of seconds.
         #[arg(long)]
         long: bool,
+        /// Only build the Python package and run its tests.
+        #[arg(long)]
+        python: bool,
     },
     /// Check format, clippy, documentation, dependencies and the house rules.
     ///
@@ -71,14 +78,22 @@ enum Task {
     /// instead, without PyTorch. With --ddpg: our DDPG and that of stable-baselines3
     /// (bench/peers/ddpg.txt).
     BenchPeers(bench_peers::Options),
+    /// Measure the Python package: `lapa.run` beside the program, import time, size of the wheel.
+    ///
+    /// Builds a release wheel and a release program, then runs the scripts of bench/python in a
+    /// virtual environment. Ratios are medians over pairs in turns, with the smallest and the
+    /// largest. The exit code says only whether the measurements were made.
+    BenchPython(bench_python::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
-        Task::Test { long } => test::run(long),
+        Task::Test { long, python: true } => python::run(long),
+        Task::Test { long, python: false } => test::run(long),
         Task::Lint => lint::run(),
         Task::Gen { check } => generate::run(check),
         Task::BenchPeers(options) => bench_peers::run(&options),
+        Task::BenchPython(options) => bench_python::run(&options),
     };
     outcome.unwrap_or_else(|message| {
         eprintln!("error: {message}");

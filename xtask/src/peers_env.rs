@@ -1,4 +1,4 @@
-//! The Python of the peers' benchmark: a cached virtual environment with the pinned packages.
+//! Cached virtual environments of Python with pinned packages.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,12 +10,31 @@ use crate::process;
 /// The oldest Python that the pinned packages support.
 const OLDEST_PYTHON: (u32, u32) = (3, 11);
 
-/// The environment's Python, made and filled first when necessary, with what a file of pinned
-/// packages in `bench/peers` wants.
+/// A virtual environment of its own for each use: its name in the user's cache folder, and the
+/// variable that says another folder.
+pub struct Environment {
+    name: &'static str,
+    variable: &'static str,
+}
+
+/// Of the comparison with others' programs.
+const PEERS: Environment = Environment { name: "peers-venv", variable: "LAPA_PEERS_VENV" };
+/// Of the Python package's tests.
+pub const PACKAGE: Environment = Environment { name: "python-venv", variable: "LAPA_PYTHON_VENV" };
+
+/// The Python of the comparison with others' programs, made and filled first when necessary, with
+/// what a file of pinned packages in `bench/peers` wants.
 pub fn python(requirements: &str) -> Result<PathBuf, String> {
+    environment(&PEERS, &process::root().join("bench/peers").join(requirements))
+}
+
+/// The Python of an environment, made and filled first when necessary with what a file of pinned
+/// packages wants.
+pub fn environment(environment: &Environment, requirements: &Path) -> Result<PathBuf, String> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let folder = venv_folder(variable)
-        .ok_or("no place for the virtual environment: set LAPA_PEERS_VENV to a folder")?;
+    let folder = venv_folder(environment, variable).ok_or_else(|| {
+        format!("no place for the virtual environment: set {} to a folder", environment.variable)
+    })?;
     let inside = if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" };
     let python = folder.join(inside);
     if !python.exists() {
@@ -30,8 +49,7 @@ pub fn python(requirements: &str) -> Result<PathBuf, String> {
         }
     }
 
-    let requirements = process::root().join("bench/peers").join(requirements);
-    let text = fs::read_to_string(&requirements)
+    let text = fs::read_to_string(requirements)
         .map_err(|error| format!("cannot read {}: {error}", requirements.display()))?;
     let wanted = pins(&text);
     if installed(&python, &wanted) {
@@ -41,7 +59,7 @@ pub fn python(requirements: &str) -> Result<PathBuf, String> {
     let mut install = Command::new(&python);
     // Our own standard output carries the result, possibly as JSON.
     install.stdout(std::io::stderr());
-    install.args(["-m", "pip", "install", "--disable-pip-version-check", "-r"]).arg(&requirements);
+    install.args(["-m", "pip", "install", "--disable-pip-version-check", "-r"]).arg(requirements);
     if !process::run(&mut install)?.success() || !installed(&python, &wanted) {
         return Err(format!(
             "could not install {} into {}: see pip's message above, or install them there by hand",
@@ -52,20 +70,23 @@ pub fn python(requirements: &str) -> Result<PathBuf, String> {
     Ok(python)
 }
 
-/// `LAPA_PEERS_VENV`, or `lapa/peers-venv` in the user's cache folder.
-fn venv_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    if let Some(folder) = variable("LAPA_PEERS_VENV") {
+/// Where the variable says, or in the user's cache folder.
+fn venv_folder(
+    environment: &Environment,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    if let Some(folder) = variable(environment.variable) {
         return Some(folder.into());
     }
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| {
         let home = variable("HOME").or_else(|| variable("USERPROFILE"))?;
         Some(Path::new(&home).join(".cache"))
     })?;
-    Some(cache.join("lapa/peers-venv"))
+    Some(cache.join("lapa").join(environment.name))
 }
 
 /// A Python on the search path that is new enough.
-fn system_python() -> Result<&'static str, String> {
+pub fn system_python() -> Result<&'static str, String> {
     let mut seen = Vec::new();
     for name in ["python3", "python"] {
         let mut ask = Command::new(name);
@@ -81,7 +102,7 @@ fn system_python() -> Result<&'static str, String> {
     }
     let found = if seen.is_empty() { "none was found".into() } else { seen.join(", ") };
     let (major, minor) = OLDEST_PYTHON;
-    Err(format!("bench-peers needs Python {major}.{minor} or newer on the search path; {found}"))
+    Err(format!("Python {major}.{minor} or newer is needed on the search path; {found}"))
 }
 
 /// The `name==version` lines of a requirements file.
@@ -89,9 +110,19 @@ fn pins(requirements: &str) -> Vec<String> {
     requirements
         .lines()
         .map(str::trim)
-        .filter(|line| line.contains("=="))
-        .map(str::to_owned)
+        .filter(|line| !line.starts_with('#') && line.contains("=="))
+        .map(without_extras)
         .collect()
+}
+
+/// `name[extra]==1.2` as `name==1.2`.
+fn without_extras(pin: &str) -> String {
+    match (pin.find('['), pin.find(']')) {
+        (Some(open), Some(close)) if open < close => {
+            format!("{}{}", &pin[..open], &pin[close + 1..])
+        }
+        _ => pin.to_owned(),
+    }
 }
 
 /// Whether the environment holds exactly the wanted versions (a build tag such as `+cpu` aside).
@@ -108,7 +139,7 @@ mod tests {
     use super::*;
 
     fn folder(variables: &[(&str, &str)]) -> Option<PathBuf> {
-        venv_folder(|name| {
+        venv_folder(&PEERS, |name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
         })
     }
@@ -126,8 +157,8 @@ mod tests {
     #[test]
     fn pins_skip_comments_and_blank_lines() {
         assert_eq!(
-            pins("# pinned\n\ntorch==1.2.3\n numpy==4.5 \n"),
-            ["torch==1.2.3", "numpy==4.5"]
+            pins("# pinned==0\n\ntorch==1.2.3\n numpy==4.5 \nflwr[simulation]==6\n"),
+            ["torch==1.2.3", "numpy==4.5", "flwr==6"]
         );
     }
 }

@@ -14,6 +14,12 @@ pub fn root() -> &'static Path {
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    forget_package(&mut command);
+    command
+}
+
+/// Hides from a command that `cargo xtask` runs it.
+pub fn forget_package(command: &mut Command) {
     // `cargo xtask` describes our own package in these; some build scripts watch them, and passing
     // them on would rebuild what a plain `cargo` has already built.
     for (name, _) in std::env::vars_os() {
@@ -22,7 +28,6 @@ pub fn cargo() -> Command {
             command.env_remove(&*name);
         }
     }
-    command
 }
 
 /// The command as the user would type it.

@@ -1,12 +1,14 @@
 //! `cargo xtask test`.
 
-use crate::{Outcome, browser, process};
+use std::process::ExitCode;
+
+use crate::{Outcome, browser, process, python};
 
 /// Data sets that some tests read; those tests skip with a message when they are missing.
 const DATA_SETS: [&str; 2] = ["mnist", "fashion-mnist"];
 
-/// Fetches the data sets, runs the tests, and opens a report in a browser. Passes on the exit code
-/// of what fails first.
+/// Fetches the data sets, runs the tests, opens a report in a browser, and tests the Python package.
+/// Passes on the exit code of what fails first.
 pub fn run(long: bool) -> Outcome {
     for name in DATA_SETS {
         let mut get = process::cargo();
@@ -24,5 +26,9 @@ pub fn run(long: bool) -> Outcome {
     if !status.success() {
         return Ok(process::exit_code(status));
     }
-    browser::run()
+    let pages = browser::run()?;
+    if pages != ExitCode::SUCCESS {
+        return Ok(pages);
+    }
+    python::run(long)
 }

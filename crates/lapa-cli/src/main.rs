@@ -1,17 +1,7 @@
-//! The `lapa` command line: one file per command.
-
-mod commands;
-mod failure;
-mod output;
-mod progress;
+//! The `lapa` program.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    match commands::Lapa::parse().execute() {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
+    lapa_cli::main(std::env::args_os())
 }

@@ -41,6 +41,7 @@ pub mod page;
 pub mod partition;
 pub mod plot;
 pub mod privatize;
+pub mod remote;
 mod round;
 pub mod run;
 mod schedule;

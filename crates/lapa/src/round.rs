@@ -4,6 +4,18 @@ use std::time::Instant;
 
 use crate::federation::{Federation, FederationError};
 use crate::observe::RoundRecord;
+use crate::privatize::{Decision, Granted};
+use crate::transmit::Link;
+
+/// What the devices of a round are asked for; all of it is on record.
+pub(crate) struct Asked {
+    /// Who may release what, by device.
+    pub granted: Vec<Granted>,
+    /// Devices that are told not to send.
+    pub passed_over: Vec<Link>,
+    /// What the grants were decided with.
+    pub decision: Decision,
+}
 
 impl Federation {
     /// Runs the next round: select → grant → learn → privatize → transmit → aggregate → observe.
@@ -14,17 +26,36 @@ impl Federation {
         self.pretrain();
         self.collect_histograms()?;
         let devices = self.participants(round);
-        let selection = self.select(round, &devices)?;
+        let asked = self.ask(&devices)?;
+        self.learn(round, &asked.granted)?;
+        let sent = self.privatize(round, &asked.granted)?;
+        self.received = self.transmit(round, &asked.granted, sent)?;
+        self.conclude(&asked, &asked.granted, start)
+    }
+
+    /// The next round's first stages, before any device does anything: select → grant.
+    pub(crate) fn ask(&mut self, devices: &[u32]) -> Result<Asked, FederationError> {
+        let round = self.round + 1;
+        let selection = self.select(round, devices)?;
         let (granted, decision) = self.grant(round, &selection.chosen)?;
-        self.learn(round, &granted)?;
-        let sent = self.privatize(round, &granted)?;
-        self.received = self.transmit(round, &granted, sent)?;
-        let weights = self.weights(&granted);
+        Ok(Asked { granted, passed_over: selection.passed_over, decision })
+    }
+
+    /// The next round's last stages, when what `answered` have sent is received: aggregate →
+    /// observe.
+    pub(crate) fn conclude(
+        &mut self,
+        asked: &Asked,
+        answered: &[Granted],
+        start: Instant,
+    ) -> Result<RoundRecord, FederationError> {
+        let round = self.round + 1;
+        let weights = self.weights(answered);
         self.delta.combine(&weights, &self.received);
         self.step();
-        self.show_transcript(round, &granted, &weights);
+        self.show_transcript(round, answered, &weights);
         self.round = round;
         let evaluation = self.evaluate_if_due()?;
-        self.record(&granted, &selection.passed_over, decision, &weights, evaluation, start)
+        self.record(asked, answered, &weights, evaluation, start)
     }
 }

@@ -206,6 +206,7 @@ fn granted(release: &Release) -> Granted {
         link: Link::ideal(0),
         scale: 1.0,
         sigma_channel: release.sigma_channel,
+        share: f64::NAN,
         sigma_required: release.sigma(),
         event: Event::Release(release.clone()),
         epsilon: f64::NAN,

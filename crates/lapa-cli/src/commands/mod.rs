@@ -6,6 +6,7 @@ mod bench;
 mod bound;
 mod config;
 mod data;
+mod flower;
 mod init;
 mod link;
 mod partition;
@@ -56,6 +57,8 @@ enum Command {
     Account(account::Arguments),
     Audit(audit::Arguments),
     Report(report::Arguments),
+    #[command(subcommand)]
+    Flower(flower::Command),
     Bench(bench::Arguments),
 }
 
@@ -76,13 +79,14 @@ impl Lapa {
             Command::Account(arguments) => account::execute(arguments),
             Command::Audit(arguments) => audit::execute(arguments),
             Command::Report(arguments) => report::execute(arguments),
+            Command::Flower(command) => flower::execute(command),
             Command::Bench(arguments) => bench::execute(arguments),
         }
     }
 }
 
 /// The experiment of `run` without a file.
-const QUICKSTART: &str = include_str!("quickstart.toml");
+pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
 /// Reads a configuration file, or takes the quickstart, and applies `-c` flags.
 fn experiment(file: Option<&Path>, flags: &[String]) -> Result<Experiment, Failure> {

@@ -6,6 +6,8 @@ mod audit;
 mod bound;
 mod config;
 mod data;
+#[cfg(unix)]
+mod flower;
 mod interrupt;
 mod ledger;
 mod link;

@@ -85,7 +85,8 @@ impl Federation {
 
     pub(crate) fn evaluate_if_due(&mut self) -> Result<Option<(f64, f64)>, FederationError> {
         let (run, round) = (&self.experiment.run, self.round);
-        if !round.is_multiple_of(run.evaluate_every) && round != run.rounds {
+        let due = round.is_multiple_of(run.evaluate_every) || round == run.rounds;
+        if !due || self.test_samples.is_empty() {
             return Ok(None);
         }
         let (accuracy, loss) = self.evaluate();

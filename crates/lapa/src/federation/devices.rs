@@ -193,7 +193,7 @@ impl Federation {
 
 /// The random stream of a device in a round: that of the seed `draws`, or a new one of the
 /// operating system.
-pub(super) fn rng(
+pub(crate) fn rng(
     experiment: &Experiment,
     draws: u64,
     purpose: Purpose,
@@ -206,7 +206,8 @@ pub(super) fn rng(
     })
 }
 
-fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
+/// How a device of `public_samples` draws its batches.
+pub(crate) fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
     let privacy = &experiment.privacy;
     Batches {
         sampling: privacy.sampling,

@@ -8,12 +8,14 @@ mod pretrain;
 mod record;
 mod study;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use lapa_privacy::allocate::AllocatorState;
 use lapa_privacy::ledger::{DataKey, Ledger};
 use sha2::{Digest, Sha256};
 
+pub(crate) use devices::{batches, rng};
 pub use error::FederationError;
 pub use study::{LocalStudy, Study, StudyError};
 
@@ -23,10 +25,21 @@ use crate::crew::Crew;
 use crate::data::Dataset;
 use crate::learn::LocalUpdate;
 use crate::model::Network;
-use crate::partition::Partition;
-use crate::privatize::{Budgets, PrivacySummary, PrivatizeError, public_samples};
+use crate::partition::{DeviceData, Partition};
+use crate::privatize::{Budgets, PrivacySummary, PrivatizeError, of_whole_updates, public_samples};
 use crate::seed::{Purpose, stream};
 use crate::transmit::{Links, Received, Uplink};
+
+/// What of the devices' work is done by other processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    /// Nothing: all devices are simulated.
+    Nothing,
+    /// All of it: devices answer what they are asked.
+    Devices,
+    /// The same, and the model is not one of ours: devices clip whole updates.
+    Models,
+}
 
 /// Everything a round reads and changes, in memory; no files.
 pub struct Federation {
@@ -40,13 +53,14 @@ pub struct Federation {
     pub(crate) received: Vec<Received>,
     /// Whose updates `received` are.
     senders: Vec<u32>,
+    elsewhere: Elsewhere,
     /// The public number of samples of each device.
     public_samples: Vec<u32>,
-    budgets: Budgets,
+    pub(crate) budgets: Budgets,
     /// Radio links; none where nothing depends on them.
     links: Option<Links>,
     uplink: Uplink,
-    weighting: Weighting,
+    pub(crate) weighting: Weighting,
     warnings: Vec<String>,
     /// Whether it was said that rounds are skipped, and that values are cut.
     has_skipped: bool,
@@ -99,29 +113,61 @@ impl Federation {
         sizes: &[u32],
     ) -> Result<Self, FederationError> {
         assert_eq!(sizes.len(), partition.devices.len(), "sizes");
-        let (inputs, outputs) = (data.train.rows * data.train.cols, data.classes);
-        if network.inputs() != inputs || network.classes() < outputs {
-            let (has_inputs, has_outputs) = (network.inputs(), network.classes());
-            return Err(FederationError::Network { has_inputs, has_outputs, inputs, outputs });
-        }
-        if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
-            return Err(FederationError::NoSampleGradients);
-        }
-        pretrain::check(&experiment, &data)?;
+        check(&experiment, shape(&data), &network)?;
         let power = experiment.control.power;
         if power.needs_pilot() {
             return Err(FederationError::PowersNotChosen { power });
         }
         let seed = experiment.run.seed;
-        let network = Arc::new(network);
-        let crew = Crew::new(experiment.run.threads, &network)?;
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
         let public_samples = public_samples(&experiment, sizes);
-        let budgets = Budgets::new(&experiment, &public_samples, parameters.len())?;
+        let (model, elsewhere) = ((network, parameters), Elsewhere::Nothing);
+        let mut federation =
+            Self::assemble(experiment, data, partition, model, public_samples, elsewhere)?;
+        federation.try_links()?;
+        Ok(federation)
+    }
+
+    /// A federation whose devices, of `public_samples`, are elsewhere: it asks them and takes what
+    /// they answer. The model begins at `parameters`, or as `network` does; without them it is
+    /// evaluated on the test images of `data`.
+    pub(crate) fn of_devices_elsewhere(
+        experiment: Experiment,
+        data: Dataset,
+        network: Network,
+        parameters: Option<Vec<f32>>,
+        public_samples: Vec<u32>,
+    ) -> Result<Self, FederationError> {
+        let (elsewhere, parameters) = match parameters {
+            Some(parameters) => (Elsewhere::Models, parameters),
+            None => {
+                check(&experiment, shape(&data), &network)?;
+                let mut rng = stream(experiment.run.seed, Purpose::ModelInit, 0, 0);
+                (Elsewhere::Devices, network.initial_parameters(&mut rng))
+            }
+        };
+        let unknown = DeviceData { samples: Vec::new(), label_counts: Vec::new(), iid: None };
+        let partition = Partition { devices: vec![unknown; public_samples.len()] };
+        let model = (network, parameters);
+        Self::assemble(experiment, data, partition, model, public_samples, elsewhere)
+    }
+
+    fn assemble(
+        experiment: Experiment,
+        data: Dataset,
+        partition: Partition,
+        (network, parameters): (Network, Vec<f32>),
+        public_samples: Vec<u32>,
+        elsewhere: Elsewhere,
+    ) -> Result<Self, FederationError> {
+        let network = Arc::new(network);
+        let crew = Crew::new(experiment.run.threads, &network)?;
+        let budgets =
+            Budgets::new(&declared(&experiment, elsewhere), &public_samples, parameters.len())?;
         let ideal = experiment.transmit.uplink == UplinkName::Ideal
             && experiment.aggregate.threshold() == Threshold::None;
         let links = if ideal { None } else { Some(Links::new(&experiment)?) };
-        let mut federation = Self {
+        Ok(Self {
             model: GlobalModel {
                 velocity: vec![0.0; parameters.len()],
                 average: match experiment.learn.averaging {
@@ -135,6 +181,7 @@ impl Federation {
             updates: Vec::new(),
             received: Vec::new(),
             senders: Vec::new(),
+            elsewhere,
             public_samples,
             budgets,
             links,
@@ -146,14 +193,12 @@ impl Federation {
             crew,
             test_samples: (0..data.test.len() as u32).collect(),
             round: 0,
-            draws: seed,
+            draws: experiment.run.seed,
             experiment,
             data,
             partition,
             network,
-        };
-        federation.try_links()?;
-        Ok(federation)
+        })
     }
 
     /// Fails before the first round where the receiver cannot separate its devices.
@@ -175,7 +220,12 @@ impl Federation {
     /// Records releases in `ledger` as `run` from now on, instead of in memory.
     pub fn record_in(&mut self, ledger: Ledger, run: &str) -> Result<(), PrivatizeError> {
         let data = self.data_key();
-        self.budgets.move_to(&self.experiment, &self.public_samples, ledger, &data, run)
+        let declared = declared(&self.experiment, self.elsewhere);
+        self.budgets.move_to(&declared, &self.public_samples, ledger, &data, run)?;
+        if self.elsewhere != Elsewhere::Nothing {
+            self.budgets.replay();
+        }
+        Ok(())
     }
 
     /// What a ledger knows this data by.
@@ -285,6 +335,36 @@ impl Federation {
     pub fn threads(&self) -> usize {
         self.crew.threads()
     }
+}
+
+/// What the releases of an experiment follow from.
+fn declared(experiment: &Experiment, elsewhere: Elsewhere) -> Cow<'_, Experiment> {
+    match elsewhere {
+        Elsewhere::Nothing | Elsewhere::Devices => Cow::Borrowed(experiment),
+        Elsewhere::Models => Cow::Owned(of_whole_updates(experiment)),
+    }
+}
+
+/// Rows and columns of the images, and classes.
+fn shape(data: &Dataset) -> (usize, usize, usize) {
+    (data.train.rows, data.train.cols, data.classes)
+}
+
+/// Fails where the network fits neither the data nor what is to be done with it.
+pub(crate) fn check(
+    experiment: &Experiment,
+    (rows, cols, classes): (usize, usize, usize),
+    network: &Network,
+) -> Result<(), FederationError> {
+    let (inputs, outputs) = (rows * cols, classes);
+    if network.inputs() != inputs || network.classes() < outputs {
+        let (has_inputs, has_outputs) = (network.inputs(), network.classes());
+        return Err(FederationError::Network { has_inputs, has_outputs, inputs, outputs });
+    }
+    if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
+        return Err(FederationError::NoSampleGradients);
+    }
+    pretrain::check(experiment, (rows, cols, classes))
 }
 
 /// The fast uplinks take each device for itself; what SIC passes on from one to the next they

@@ -9,7 +9,7 @@ use rand::RngExt;
 
 use super::{Federation, FederationError};
 use crate::config::{Experiment, Start};
-use crate::data::{self, Dataset};
+use crate::data;
 use crate::model::Batch;
 use crate::seed::{Purpose, stream};
 
@@ -22,8 +22,10 @@ const LEARNING_RATE: f32 = 0.02;
 const MOMENTUM: f32 = 0.9;
 
 /// Fails where digits do not fit the data.
-pub(super) fn check(experiment: &Experiment, data: &Dataset) -> Result<(), FederationError> {
-    let (rows, cols, classes) = (data.train.rows, data.train.cols, data.classes);
+pub(super) fn check(
+    experiment: &Experiment,
+    (rows, cols, classes): (usize, usize, usize),
+) -> Result<(), FederationError> {
     match experiment.model.start {
         Start::Digits if (rows, cols, classes) != (28, 28, 10) => {
             Err(FederationError::OtherImages { rows, cols, classes })
@@ -70,6 +72,7 @@ impl Federation {
 mod tests {
     use super::*;
     use crate::config::Override;
+    use crate::data::Dataset;
 
     /// Digits that are not among those of the start.
     fn images() -> Dataset {

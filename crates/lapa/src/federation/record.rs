@@ -7,23 +7,30 @@ use lapa_wireless::units::Db;
 use super::{Federation, FederationError};
 use crate::config::{Entropy, ObserveDevices};
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, NoiseMode, RoundRecord};
-use crate::privatize::{Budgets, Decision, Granted, PrivatizeError};
+use crate::privatize::{Budgets, Granted, PrivatizeError};
+use crate::round::Asked;
 use crate::transmit::Link;
 
 impl Federation {
     pub(crate) fn record(
         &mut self,
-        granted: &[Granted],
-        passed_over: &[Link],
-        decision: Decision,
+        asked: &Asked,
+        answered: &[Granted],
         weights: &[f64],
         evaluation: Option<(f64, f64)>,
         start: Instant,
     ) -> Result<RoundRecord, FederationError> {
         // What no base station could observe is for simulations only.
         let simulated = self.experiment.privacy.entropy == Entropy::Seed;
+        let Asked { granted, passed_over, decision } = asked;
         let mut list = Vec::with_capacity(granted.len() + passed_over.len());
-        for ((granted, &weight), update) in granted.iter().zip(weights).zip(&self.updates) {
+        let mut answers = answered.iter().zip(weights).peekable();
+        for (slot, granted) in granted.iter().enumerate() {
+            // Both are in the order of the devices; what was lost on the way weighs nothing.
+            let answer = answers.next_if(|(answered, _)| answered.device == granted.device);
+            let weight = answer.map_or(0.0, |(_, &weight)| weight);
+            // Devices elsewhere keep their updates to themselves.
+            let update = self.updates.get(slot).filter(|_| simulated);
             list.push(DeviceRecord {
                 weight,
                 epsilon: granted.epsilon,
@@ -32,8 +39,8 @@ impl Federation {
                 angle: granted.angle,
                 selected: true,
                 sigma_channel: granted.sigma_channel,
-                gradient_norm: simulated.then_some(update.norm),
-                clipped: simulated.then_some(update.clipped),
+                gradient_norm: update.map(|update| update.norm),
+                clipped: update.map(|update| update.clipped),
                 ..silent(&mut self.budgets, &self.public_samples, &granted.link)?
             });
         }
@@ -42,9 +49,9 @@ impl Federation {
         }
         list.sort_by_key(|record| record.device);
         let on_air: Vec<Link> = granted.iter().map(|granted| granted.link).collect();
-        let coordinates = self.network.parameter_count();
+        let coordinates = self.model.parameters.len();
         let air = self.uplink.airtime(coordinates, &on_air)?;
-        let sent = self.uplink.bytes(coordinates) * granted.len() as u64;
+        let sent = self.uplink.bytes(coordinates) * answered.len() as u64;
         let model = (size_of::<f32>() * coordinates * granted.len()) as u64;
         Ok(RoundRecord {
             round: self.round,

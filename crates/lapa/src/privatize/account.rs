@@ -55,7 +55,7 @@ pub(super) fn refuse_if_nothing_is_left(
 }
 
 /// The least share that is worth sending.
-fn floor(filter: &Filter, rounds: u32) -> f64 {
+pub(super) fn floor(filter: &Filter, rounds: u32) -> f64 {
     match filter.kind() {
         FilterKind::Plan { .. } => 1.0,
         FilterKind::Gdp | FilterKind::Renyi { .. } => FLOOR * filter.capacity() / f64::from(rounds),
@@ -75,6 +75,11 @@ impl Account {
             }
             _ => Ok(cost),
         }
+    }
+
+    /// ∞ for a histogram without noise.
+    pub(super) fn histogram_share(&self, share: Option<f64>) -> f64 {
+        share.map_or(f64::INFINITY, |share| share * self.start)
     }
 
     pub(super) fn is_plan(&self) -> bool {

@@ -29,6 +29,8 @@ pub struct Granted {
     pub scale: f64,
     /// Standard deviation of the receiver's noise on each coordinate; 0 without amplitudes.
     pub sigma_channel: f64,
+    /// Its share of the budget, in the currency of its filter.
+    pub share: f64,
     /// σ_required: the noise on each coordinate that its share of the budget asks for.
     pub sigma_required: f64,
     /// The release.
@@ -267,7 +269,11 @@ impl Budgets {
             .map(|(ask, share)| {
                 let account = &self.accounts[ask.device as usize];
                 // A plan spends whole releases.
-                let share = if account.is_plan() { 1.0 } else { share };
+                let share = match (account.is_plan(), ask.left >= 1.0) {
+                    (true, true) => 1.0,
+                    (true, false) => 0.0,
+                    (false, _) => share,
+                };
                 Request { device: ask.device, share }
             })
             .collect();
@@ -309,7 +315,7 @@ impl Budgets {
         let mut granted = Vec::with_capacity(grants.len());
         for ((&link, grant), angle) in links.iter().zip(grants).zip(angles) {
             let device = link.device;
-            let Grant::Released { event, cost, .. } = grant else { continue };
+            let Grant::Released { event, cost, share, .. } = grant else { continue };
             self.charge(round, device, &event, cost)?;
             let sigma_required = required.get(&device).copied().unwrap_or_default();
             let epsilon = match self.basis {
@@ -323,6 +329,7 @@ impl Budgets {
                 link,
                 scale,
                 sigma_channel,
+                share,
                 sigma_required,
                 event,
                 epsilon,
@@ -330,6 +337,18 @@ impl Budgets {
             });
         }
         Ok((granted, decision))
+    }
+
+    /// From now on a round that is recorded already is the same round again, whatever noise is
+    /// drawn from: for a base station, which draws none and asks the same again.
+    pub(crate) fn replay(&mut self) {
+        self.repeat = Repeat::Replay;
+    }
+
+    /// The run spends at most `left` on a device, which is what the device says it has left.
+    pub(crate) fn limit(&mut self, device: u32, left: f64) {
+        let account = &mut self.accounts[device as usize];
+        account.start = account.start.min(left);
     }
 
     /// Real releases need a record that lasts.
@@ -439,6 +458,6 @@ impl Budgets {
     }
 }
 
-fn unprotected() -> Event {
+pub(super) fn unprotected() -> Event {
     Event::NonPrivate { what: "update without noise".into() }
 }

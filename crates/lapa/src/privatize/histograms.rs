@@ -13,6 +13,11 @@ use super::budgets::Budgets;
 use super::terms::{DeviceTerms, PrivatizeError};
 
 impl Budgets {
+    /// What a device may spend on its label histogram: `share` of what the run may spend on it.
+    pub(crate) fn histogram_share(&self, device: u32, share: Option<f64>) -> f64 {
+        self.accounts[device as usize].histogram_share(share)
+    }
+
     /// Charges each device for its label histogram, in the ledger's round 0: with noise for
     /// `share` of what the run may spend on the device, or without noise (ε = ∞) for none. Devices
     /// with nothing left get no grant.
@@ -23,10 +28,7 @@ impl Budgets {
         self.expect_a_file()?;
         let requests: Vec<Request> = (0..)
             .zip(&self.accounts)
-            .map(|(device, account)| Request {
-                device,
-                share: share.map_or(f64::INFINITY, |share| share * account.start),
-            })
+            .map(|(device, account)| Request { device, share: account.histogram_share(share) })
             .collect();
         let accounts = &self.accounts;
         let grants = self.ledger.record_round(
@@ -56,7 +58,7 @@ impl Budgets {
 
 /// The histogram with the noise that a share pays for, and its cost; no noise where nothing is
 /// enforced.
-fn priced(terms: &DeviceTerms, share: f64) -> Result<(Event, f64), PrivatizeError> {
+pub(super) fn priced(terms: &DeviceTerms, share: f64) -> Result<(Event, f64), PrivatizeError> {
     let (adjacency, noise) = (terms.release.adjacency, terms.release.noise);
     let exact = Histogram { adjacency, noise, sigma: 0.0 };
     let Some(filter) = &terms.filter else { return Ok((Event::Histogram(exact), f64::INFINITY)) };

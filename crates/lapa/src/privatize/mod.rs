@@ -9,6 +9,7 @@ mod allocator;
 mod budgets;
 mod histograms;
 mod noise_control;
+mod own;
 mod readings;
 mod report;
 mod scale;
@@ -22,11 +23,12 @@ use rand::Rng;
 pub use budgets::{Budgets, Decision, Granted};
 pub use histograms::noisy_counts;
 pub use noise_control::{NoiseRule, top_up};
+pub use own::{OwnBudget, OwnSpending, Refusal};
 pub use report::{PrivacySummary, round_up};
 pub use scale::power_scale;
 pub use standing::Spent;
 pub use terms::PrivatizeError;
-pub(crate) use terms::public_samples;
+pub(crate) use terms::{certified, of_whole_updates, public_samples};
 
 use crate::config::{Learn, Privacy};
 use crate::learn::LocalUpdate;
@@ -75,7 +77,18 @@ impl PrivateUpdate {
         self.scale
     }
 
-    pub(crate) fn into_gradient(self) -> Vec<f32> {
+    /// An update that was made before and kept: sent once more, it says nothing new.
+    pub(crate) fn kept(gradient: Vec<f32>, sigma: f64) -> Self {
+        Self { gradient, sigma, scale: 1.0 }
+    }
+
+    /// The noisy gradient.
+    pub fn gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+
+    /// The noisy gradient, to be sent.
+    pub fn into_gradient(self) -> Vec<f32> {
         self.gradient
     }
 }

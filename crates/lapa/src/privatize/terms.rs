@@ -10,8 +10,9 @@ use lapa_privacy::{
 };
 
 use super::noise_control::NoiseRule;
+use super::own::Refusal;
 use super::scale::{Amplitudes, Trusted};
-use crate::config::{AllocatorName, Clip, Experiment, Histograms};
+use crate::config::{AllocatorName, BatchSampling, Clip, Experiment, Histograms};
 use crate::transmit::Link;
 
 /// Why noise cannot be set or recorded.
@@ -85,6 +86,9 @@ pub enum PrivatizeError {
         /// The ε that follows from it.
         epsilon: f64,
     },
+    /// A device refuses what it is asked for.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// A real release without a record that lasts.
     #[error(
         "privacy.entropy = \"os\" makes real releases, which need a ledger in a file: \
@@ -128,6 +132,16 @@ pub(crate) fn public_samples(experiment: &Experiment, sizes: &[u32]) -> Vec<u32>
         Some(middle) => vec![middle; sizes.len()],
         None => sizes.to_vec(),
     }
+}
+
+/// The experiment as it is for updates that are computed elsewhere: of those nothing but the whole
+/// can be clipped, so that one record moves them by up to 2C and no sampling is counted.
+pub(crate) fn of_whole_updates(experiment: &Experiment) -> Experiment {
+    let mut experiment = experiment.clone();
+    experiment.learn.clip = Clip::Device;
+    experiment.learn.batch_fraction = 1.0;
+    experiment.privacy.sampling = BatchSampling::Full;
+    experiment
 }
 
 /// The release of a device of `public_samples`, without noise yet.
@@ -198,7 +212,8 @@ fn has_other_costs(experiment: &Experiment) -> bool {
         || experiment.privacy.budget_share.is_some()
 }
 
-fn certified(experiment: &Experiment) -> bool {
+/// Whether each device has a budget that is enforced.
+pub(crate) fn certified(experiment: &Experiment) -> bool {
     let privacy = &experiment.privacy;
     privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None
 }

@@ -14,6 +14,8 @@ use crate::aggregate::{GlobalModel, WeightingState};
 use crate::atomic::write_atomically;
 use crate::model::Network;
 
+/// Name of the trained model in a run folder.
+pub(super) const MODEL: &str = "model.safetensors";
 /// Name of the checkpoint in a run folder.
 pub(super) const FILE: &str = "checkpoint.safetensors";
 
@@ -143,21 +145,70 @@ pub(super) fn load(
     Ok((state, model, allocator))
 }
 
-/// Writes the trained model, a tensor per layer part, for any reader of safetensors.
+/// A part of a trained model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// As `0.weight`.
+    pub name: String,
+    /// Its shape, in C order.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Vec<f32>,
+}
+
+/// The parts of a model as it is evaluated, with its batch-norm statistics.
+pub fn model_tensors(network: &Network, model: &GlobalModel) -> Vec<Tensor> {
+    parts(network, model)
+        .map(|(name, Floats { values, shape })| Tensor { name, shape, values: values.to_vec() })
+        .collect()
+}
+
+/// Reads the trained model of a finished run in `folder`.
+pub fn read_model(folder: &Path) -> Result<Vec<Tensor>, RunError> {
+    let path = folder.join(MODEL);
+    let bytes = std::fs::read(&path).map_err(RunError::io("read", &path))?;
+    let damaged = |source| RunError::Tensors { path: path.clone(), source };
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
+    let mut names = metadata.offset_keys();
+    names
+        .drain(..)
+        .map(|name| {
+            let tensor = file.tensor(&name).map_err(damaged)?;
+            let (values, _) = tensor.data().as_chunks::<4>();
+            let values = values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+            Ok(Tensor { name, shape: tensor.shape().to_vec(), values })
+        })
+        .collect()
+}
+
+fn parts<'a>(
+    network: &'a Network,
+    model: &'a GlobalModel,
+) -> impl Iterator<Item = (String, Floats<'a>)> {
+    let parts = [
+        (network.tensors(), model.evaluated()),
+        (network.statistics_tensors(), model.statistics.as_slice()),
+    ];
+    parts.into_iter().flat_map(|(tensors, values)| {
+        tensors.iter().map(|tensor| {
+            let values = &values[tensor.range.clone()];
+            (tensor.name.clone(), Floats { values, shape: tensor.shape.clone() })
+        })
+    })
+}
+
+/// Writes the trained model, a tensor per layer part, for any reader of safetensors; as one tensor
+/// if it is not of this network but trained elsewhere.
 pub(super) fn save_model(
     path: &Path,
     network: &Network,
     model: &GlobalModel,
 ) -> Result<(), RunError> {
-    let parts = [
-        (network.tensors(), model.evaluated()),
-        (network.statistics_tensors(), model.statistics.as_slice()),
-    ];
-    let tensors = parts.into_iter().flat_map(|(tensors, values)| {
-        tensors.iter().map(|tensor| {
-            let values = &values[tensor.range.clone()];
-            (tensor.name.clone(), Floats { values, shape: tensor.shape.clone() })
-        })
-    });
-    write(path, tensors, None)
+    if network.parameter_count() != model.parameters.len() {
+        let values = model.evaluated();
+        let all = Floats { values, shape: vec![values.len()] };
+        return write(path, [("parameters".to_string(), all)], None);
+    }
+    write(path, parts(network, model), None)
 }

@@ -22,6 +22,7 @@ use lapa_privacy::mechanism::os_stream;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
+pub use checkpoint::{Tensor, model_tensors, read_model};
 pub use error::RunError;
 pub use folder::{Machine, Manifest, ManifestData, RunFolder, fingerprint, is_free};
 
@@ -175,7 +176,8 @@ pub enum Outcome {
 /// A run that is ready to go on.
 pub struct Run {
     folder: RunFolder,
-    federation: Federation,
+    name: String,
+    pub(crate) federation: Federation,
     metrics: MetricsWriter,
     seconds: f64,
 }
@@ -209,7 +211,14 @@ impl Run {
         let experiment = experiment
             .with_absolute_paths()
             .map_err(|(path, source)| RunError::Io { action: "find", path, source })?;
-        let mut federation = Federation::new(experiment, data)?;
+        Self::begin(Federation::new(experiment, data)?, paths)
+    }
+
+    /// Begins a run of `federation` in the first of `paths` that is free.
+    pub(crate) fn begin(
+        mut federation: Federation,
+        paths: impl IntoIterator<Item = PathBuf>,
+    ) -> Result<Self, RunError> {
         let run = new_run_id()?;
         if let Some(path) = federation.experiment().privacy.ledger.clone() {
             // Before a folder is made: it may refuse.
@@ -232,7 +241,7 @@ impl Run {
             record_in(&mut federation, &folder.path().join(LEDGER), &run)?;
         }
         let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), 0)?;
-        Ok(Self { folder, federation, metrics, seconds: 0.0 })
+        Ok(Self { folder, name: run, federation, metrics, seconds: 0.0 })
     }
 
     /// Goes on where the checkpoint of `folder` stands. `experiment` is the folder's own
@@ -243,20 +252,16 @@ impl Run {
         data: Dataset,
     ) -> Result<Self, RunError> {
         let before = folder.manifest()?;
-        if before.data.files != data.hashes {
-            return Err(RunError::OtherData { path: folder.path().into() });
-        }
-        let program =
-            |version: &str, kernels: &str| format!("version {version}, {kernels} kernels");
-        let began = program(&before.version, &before.kernels);
-        let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
-        if began != now {
-            return Err(RunError::OtherProgram { path: folder.path().into(), began, now });
-        }
-        if before.experiment != folder::fingerprint(&experiment) {
-            return Err(RunError::Changed { path: folder.path().join(folder::CONFIG) });
-        }
-        let mut federation = Federation::new(experiment, data)?;
+        refuse_others(&folder, &before, &experiment, &data)?;
+        Self::go_on(folder, before.run, Federation::new(experiment, data)?)
+    }
+
+    /// Goes on with the run `name` of `federation`, which is still as it was before round 1.
+    pub(crate) fn go_on(
+        folder: RunFolder,
+        name: String,
+        mut federation: Federation,
+    ) -> Result<Self, RunError> {
         let (state, model, allocator) = checkpoint::load(folder.path(), federation.model())?;
         let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), state.metrics_bytes)?;
         let ledger = federation.experiment().privacy.ledger.clone();
@@ -264,13 +269,18 @@ impl Run {
         if !ledger.is_file() {
             return Err(RunError::NoLedger { path: folder.path().into(), ledger });
         }
-        record_in(&mut federation, &ledger, &before.run)?;
+        record_in(&mut federation, &ledger, &name)?;
         if !federation.restore_weighting(state.weighting) {
             let what = "its weights are those of another number of devices".into();
             return Err(RunError::Checkpoint { path: folder.path().join(checkpoint::FILE), what });
         }
         federation.restore(state.round, state.asked, model, allocator)?;
-        Ok(Self { folder, federation, metrics, seconds: state.seconds })
+        Ok(Self { folder, name, federation, metrics, seconds: state.seconds })
+    }
+
+    /// The run's name, the same after it was resumed.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The run's folder.
@@ -301,8 +311,7 @@ impl Run {
             }
             let start = Instant::now();
             let record = self.federation.next_round()?;
-            self.metrics.append(&record)?;
-            self.seconds += start.elapsed().as_secs_f64();
+            self.append(&record, start)?;
             flow = on_event(RunEvent::Round(&record));
             flow = self.warn(on_event, flow);
             let round = record.round;
@@ -318,6 +327,13 @@ impl Run {
         self.finish().map(Outcome::Finished)
     }
 
+    /// Writes down a round that began at `start`.
+    pub(crate) fn append(&mut self, record: &RoundRecord, start: Instant) -> Result<(), RunError> {
+        self.metrics.append(record)?;
+        self.seconds += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
     fn warn(
         &mut self,
         on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
@@ -331,19 +347,29 @@ impl Run {
         flow
     }
 
-    fn checkpoint(&mut self) -> Result<(), RunError> {
+    pub(crate) fn checkpoint(&mut self) -> Result<(), RunError> {
         self.metrics.sync()?;
         let (folder, metrics_bytes) = (self.folder.path(), self.metrics.len());
         save_checkpoint(folder, &self.federation, metrics_bytes, self.seconds)
     }
 
+    /// The rounds so far.
+    pub(crate) fn records(&self) -> Result<Vec<RoundRecord>, RunError> {
+        Ok(observe::read_metrics(&self.folder.path().join(METRICS))?)
+    }
+
+    /// What the rounds so far come to.
+    pub(crate) fn summary(&mut self, records: &[RoundRecord]) -> Result<Summary, RunError> {
+        Ok(Summary::new(records, &mut self.federation, self.seconds)?)
+    }
+
     /// Writes what follows from the metrics and the model: all of it can be written again.
-    fn finish(&mut self) -> Result<Summary, RunError> {
+    pub(crate) fn finish(&mut self) -> Result<Summary, RunError> {
         let folder = self.folder.path().to_path_buf();
         let metrics = folder.join(METRICS);
-        let records = observe::read_metrics(&metrics)?;
+        let records = self.records()?;
         checkpoint::save_model(
-            &folder.join("model.safetensors"),
+            &folder.join(checkpoint::MODEL),
             self.federation.network(),
             self.federation.model(),
         )?;
@@ -352,10 +378,32 @@ impl Run {
         fs::create_dir_all(&plots).map_err(RunError::io("create", &plots))?;
         let sigma = self.federation.experiment().privacy.initial_sigma;
         crate::plot::plot_run(&records, sigma, &plots)?;
-        let summary = Summary::new(&records, &mut self.federation, self.seconds)?;
+        let summary = self.summary(&records)?;
         write_json(&folder.join(SUMMARY), &summary)?;
         Ok(summary)
     }
+}
+
+/// Refuses to go on with other data, another program or another experiment.
+pub(crate) fn refuse_others(
+    folder: &RunFolder,
+    before: &Manifest,
+    experiment: &Experiment,
+    data: &Dataset,
+) -> Result<(), RunError> {
+    if before.data.files != data.hashes {
+        return Err(RunError::OtherData { path: folder.path().into() });
+    }
+    let program = |version: &str, kernels: &str| format!("version {version}, {kernels} kernels");
+    let began = program(&before.version, &before.kernels);
+    let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
+    if began != now {
+        return Err(RunError::OtherProgram { path: folder.path().into(), began, now });
+    }
+    if before.experiment != folder::fingerprint(experiment) {
+        return Err(RunError::Changed { path: folder.path().join(folder::CONFIG) });
+    }
+    Ok(())
 }
 
 fn switching_round(federation: &Federation) -> Option<SwitchingRound> {

@@ -28,6 +28,11 @@ impl Received {
         self.sigma
     }
 
+    /// What arrived over a network from a device that declared this noise.
+    pub(crate) fn new(gradient: Vec<f32>, sigma: f64) -> Self {
+        Self { gradient, sigma }
+    }
+
     /// Gives the memory back for the next round.
     pub(crate) fn into_gradient(self) -> Vec<f32> {
         self.gradient

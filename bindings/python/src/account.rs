@@ -1,0 +1,273 @@
+//! `lapa.account`, `lapa.calibrate` and `lapa.Filter`.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp};
+use lapa_privacy::calibrate::noise_multiplier;
+use lapa_privacy::{
+    AccountError, Adjacency, Budget, Decision, Filter as Inner, FilterKind, Mechanism,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::Raise;
+
+type Maker = fn() -> Box<dyn Accountant>;
+
+const ACCOUNTANTS: [(&str, Maker); 6] = [
+    ("naive", || Box::new(Naive::new())),
+    ("advanced", || Box::new(Advanced::new())),
+    ("zcdp", || Box::new(Zcdp::new())),
+    ("rdp", || Box::new(Rdp::default())),
+    ("gdp", || Box::new(Gdp::new())),
+    ("pld", || Box::new(Pld::default())),
+];
+
+/// What neighbouring data sets are, by its name.
+pub fn adjacency(name: &str) -> PyResult<Adjacency> {
+    serde_json::from_value(name.into()).map_err(|_| {
+        PyValueError::new_err(format!(
+            "adjacency is \"{name}\": allowed is \"zero-out\", \"add-remove\" or \"replace-one\""
+        ))
+    })
+}
+
+/// The mechanism with σ in units of the most that one record can change (sampled: can add).
+pub fn mechanism(rate: Option<f64>, sigma: f64, adjacency: Adjacency) -> Mechanism {
+    let unit = match rate {
+        None => Mechanism::Gaussian { noise_multiplier: 1.0 },
+        Some(rate) => Mechanism::poisson(rate, 1.0, adjacency),
+    };
+    // Replacing a record moves a full batch by twice what one record adds.
+    unit.with_noise(sigma * unit.noise_multiplier())
+}
+
+/// ε of noise, by every accountant.
+///
+/// `sigma` is in units of the sensitivity. With `sampling_rate` each record joins a batch by itself
+/// with that probability, and the sensitivity is the most that one record adds. `events`, a list of
+/// (sampling_rate, sigma, rounds), stands for releases that are not all equal. An accountant without
+/// a theorem for the question says None. naive and advanced, as the paper, read `delta` as that of
+/// each round; all others as that of the whole.
+///
+/// >>> epsilon = lapa.account(sigma=1.0, rounds=100, delta=1e-5, sampling_rate=0.1)
+/// >>> epsilon["gdp"] is None, round(epsilon["pld"], 2)
+/// (True, 7.05)
+#[pyfunction]
+#[pyo3(signature = (sigma=None, rounds=1, *, delta, sampling_rate=None, adjacency="zero-out", events=None))]
+pub fn account<'py>(
+    py: Python<'py>,
+    sigma: Option<f64>,
+    rounds: u32,
+    delta: f64,
+    sampling_rate: Option<f64>,
+    adjacency: &str,
+    events: Option<Vec<(Option<f64>, f64, u32)>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let adjacency = self::adjacency(adjacency)?;
+    let events = match (sigma, events) {
+        (Some(sigma), None) => vec![(sampling_rate, sigma, rounds)],
+        (None, Some(events)) => events,
+        _ => return Err(PyTypeError::new_err("give sigma or events")),
+    };
+    let all: Vec<(&str, Result<f64, AccountError>)> = py.detach(|| {
+        let epsilon = |(name, new): &(&'static str, Maker)| {
+            let mut accountant = new();
+            let composed = events.iter().try_for_each(|&(rate, sigma, rounds)| {
+                accountant.compose(&mechanism(rate, sigma, adjacency), rounds)
+            });
+            (*name, composed.and_then(|()| accountant.epsilon(delta)))
+        };
+        ACCOUNTANTS.iter().map(epsilon).collect()
+    });
+    let dict = PyDict::new(py);
+    for (name, epsilon) in all {
+        match epsilon {
+            Ok(epsilon) => dict.set_item(name, epsilon)?,
+            Err(AccountError::Unsupported { .. }) => dict.set_item(name, py.None())?,
+            Err(error) => return Err(error.raise()),
+        }
+    }
+    Ok(dict)
+}
+
+/// The least σ, in units of the sensitivity, with which `rounds` releases meet (epsilon, delta).
+///
+/// What is returned was itself accounted: ε never exceeds the target.
+///
+/// >>> round(lapa.calibrate(epsilon=8, delta=1e-5, rounds=150, sampling_rate=0.1), 2)
+/// 1.04
+#[pyfunction]
+#[pyo3(signature = (epsilon, delta, rounds, *, sampling_rate=None, adjacency="zero-out", accountant="pld"))]
+pub fn calibrate(
+    py: Python<'_>,
+    epsilon: f64,
+    delta: f64,
+    rounds: u32,
+    sampling_rate: Option<f64>,
+    adjacency: &str,
+    accountant: &str,
+) -> PyResult<f64> {
+    let unit = mechanism(sampling_rate, 1.0, self::adjacency(adjacency)?);
+    let Some((_, new)) = ACCOUNTANTS.iter().find(|(name, _)| *name == accountant) else {
+        let names = ACCOUNTANTS.map(|(name, _)| name).join(", ");
+        return Err(PyValueError::new_err(format!(
+            "accountant is \"{accountant}\": allowed is one of {names}"
+        )));
+    };
+    let least = || {
+        // A typed refusal comes before any search.
+        new().compose(&unit, 1)?;
+        let budget = Budget::new(epsilon, delta)?;
+        Ok(noise_multiplier(budget, unit, rounds, new)? / unit.noise_multiplier())
+    };
+    py.detach(least).map_err(|error: AccountError| error.raise())
+}
+
+/// A budget that cannot be overspent, however releases are chosen on the way.
+///
+/// `Filter(epsilon, delta)` adds up μ² of Gaussian releases without sampling;
+/// `Filter(epsilon, delta, order=a)` Rényi divergences at one order; `Filter.plan` counts equal
+/// releases on Poisson samples. Costs and shares are in that currency.
+///
+/// >>> filter = lapa.Filter(epsilon=8, delta=1e-5)
+/// >>> sigma = filter.sigma_for(filter.capacity / 2)
+/// >>> filter.charge(filter.cost(sigma))
+/// >>> filter.charge(filter.cost(sigma / 2))
+/// Traceback (most recent call last):
+/// lapa.Refused: the cost of a release is ...
+/// >>> round(filter.spent_epsilon(), 2)
+/// 5.3
+#[pyclass(module = "lapa", frozen)]
+pub struct Filter {
+    inner: Mutex<Inner>,
+}
+
+impl Filter {
+    /// The filter, while no other thread has it.
+    pub fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Filter {
+    #[new]
+    #[pyo3(signature = (epsilon, delta, *, order=None))]
+    fn new(epsilon: f64, delta: f64, order: Option<f64>) -> PyResult<Self> {
+        let made = || {
+            let budget = Budget::new(epsilon, delta)?;
+            match order {
+                None => Inner::gdp(budget),
+                Some(order) => Inner::renyi(budget, order),
+            }
+        };
+        Ok(Self { inner: Mutex::new(made().map_err(Raise::raise)?) })
+    }
+
+    /// At most `rounds` equal releases on Poisson samples, with the least noise that meets the
+    /// budget by PLD; each costs 1.
+    #[staticmethod]
+    #[pyo3(signature = (epsilon, delta, rounds, *, sampling_rate, adjacency="zero-out"))]
+    fn plan(
+        py: Python<'_>,
+        epsilon: f64,
+        delta: f64,
+        rounds: u32,
+        sampling_rate: f64,
+        adjacency: &str,
+    ) -> PyResult<Self> {
+        let unit = mechanism(Some(sampling_rate), 1.0, self::adjacency(adjacency)?);
+        let made = || -> Result<Inner, AccountError> {
+            let budget = Budget::new(epsilon, delta)?;
+            let new = || -> Box<dyn Accountant> { Box::new(Pld::default()) };
+            let mechanism = unit.with_noise(noise_multiplier(budget, unit, rounds, &new)?);
+            let mut pld = Pld::default();
+            pld.compose(&mechanism, rounds)?;
+            Inner::plan(budget, mechanism, rounds, pld.epsilon(delta)?)
+        };
+        Ok(Self { inner: Mutex::new(py.detach(made).map_err(Raise::raise)?) })
+    }
+
+    /// What a release with noise of `sigma` sensitivities costs.
+    #[pyo3(signature = (sigma, *, sampling_rate=None, adjacency="zero-out"))]
+    fn cost(&self, sigma: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
+        let mechanism = mechanism(sampling_rate, sigma, self::adjacency(adjacency)?);
+        self.lock().cost(&mechanism).map_err(Raise::raise)
+    }
+
+    /// The least noise, in sensitivities, with which a release costs at most `share`.
+    #[pyo3(signature = (share, *, sampling_rate=None, adjacency="zero-out"))]
+    fn sigma_for(&self, share: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
+        let unit = mechanism(sampling_rate, 1.0, self::adjacency(adjacency)?);
+        let found = self.lock().mechanism_for(unit, share).map_err(Raise::raise)?;
+        Ok(found.noise_multiplier() / unit.noise_multiplier())
+    }
+
+    /// How much of `share` may be spent now: all of it, what is left, or 0 if that is below `floor`.
+    /// Spends nothing.
+    #[pyo3(signature = (share, floor=0.0))]
+    fn request(&self, share: f64, floor: f64) -> f64 {
+        match self.lock().request(share, floor) {
+            Decision::Granted(share) | Decision::Truncated(share) => share,
+            Decision::Refused => 0.0,
+        }
+    }
+
+    /// Spends a cost, before the release it is for; raises `lapa.Refused` if it does not fit.
+    fn charge(&self, cost: f64) -> PyResult<()> {
+        self.lock().charge(cost).map_err(Raise::raise)
+    }
+
+    /// ε of what was spent, afterwards.
+    fn spent_epsilon(&self) -> PyResult<f64> {
+        self.lock().spent_epsilon().map_err(Raise::raise)
+    }
+
+    /// The guarantee: ε.
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.lock().budget().epsilon()
+    }
+
+    /// The guarantee: δ.
+    #[getter]
+    fn delta(&self) -> f64 {
+        self.lock().budget().delta()
+    }
+
+    /// The most that may be spent.
+    #[getter]
+    fn capacity(&self) -> f64 {
+        self.lock().capacity()
+    }
+
+    /// What was spent, not below.
+    #[getter]
+    fn spent(&self) -> f64 {
+        self.lock().spent()
+    }
+
+    /// What may still be spent, not above.
+    #[getter]
+    fn left(&self) -> f64 {
+        self.lock().left()
+    }
+
+    /// Why the budget holds.
+    #[getter]
+    fn theorem(&self) -> &'static str {
+        self.lock().theorem()
+    }
+
+    /// "gdp", "renyi" or "plan".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.lock().kind() {
+            FilterKind::Gdp => "gdp",
+            FilterKind::Renyi { .. } => "renyi",
+            FilterKind::Plan { .. } => "plan",
+        }
+    }
+}

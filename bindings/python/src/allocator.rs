@@ -1,0 +1,205 @@
+//! `lapa.Allocator`: who may spend how much of a budget in which round, over numpy gradients.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lapa::seed::{Purpose, stream};
+use lapa_privacy::allocate::{
+    Allocator as Inner, Arb, Ask, DeviceTranscript, Lapa, OptimalSplit, Pid, PidError, Transcript,
+    Uniform,
+};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::device::Values;
+use crate::error::Raise;
+
+/// Shares a budget over rounds and devices: "lapa", "uniform", "arb" or "optimal-split".
+///
+/// Without `epsilon` each device has a capacity of its own (basis certified) and shares are parts of
+/// what it has left, in the currency of its filter. With `epsilon`, one total is shared by all rounds
+/// and devices by the paper's formulas (basis paper), and shares are ε_k. It reads noisy gradients and
+/// public numbers only.
+///
+/// >>> import numpy
+/// >>> allocator = lapa.Allocator("lapa", rounds=10, devices=2)
+/// >>> allocator.allocate(1, left={0: 1.0, 1: 1.0})
+/// {0: 0.1, 1: 0.1}
+/// >>> gradients = {0: numpy.array([1.0, 0.0]), 1: numpy.array([0.0, 1.0])}
+/// >>> allocator.observe(1, gradients, weights={0: 0.9, 1: 0.1}, sigmas={0: 0.01, 1: 0.01})
+/// >>> shares = allocator.allocate(2, left={0: 0.9, 1: 0.9})
+/// >>> sorted(shares), all(0 < share <= 0.9 for share in shares.values())
+/// ([0, 1], True)
+#[pyclass(module = "lapa", frozen)]
+pub struct Allocator {
+    inner: Mutex<Box<dyn Inner>>,
+    name: String,
+    seed: u64,
+}
+
+impl Allocator {
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Inner>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Allocator {
+    #[new]
+    #[pyo3(signature = (name="lapa", *, rounds, devices, epsilon=None, pid_proportional=0.5,
+                        pid_integral=0.5, pid_window=5, pid_error=None, decay=5.0, seed=0))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        name: &str,
+        rounds: u32,
+        devices: u32,
+        epsilon: Option<f64>,
+        pid_proportional: f64,
+        pid_integral: f64,
+        pid_window: u32,
+        pid_error: Option<&str>,
+        decay: f64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let error: PidError = match (pid_error, epsilon) {
+            (Some(name), _) => serde_json::from_value(name.into())
+                .map_err(|error| PyValueError::new_err(format!("pid_error: {error}")))?,
+            // As in a configuration.
+            (None, Some(_)) => PidError::Relative,
+            (None, None) => PidError::Debiased,
+        };
+        let pid = Pid {
+            proportional: pid_proportional,
+            integral: pid_integral,
+            window: pid_window,
+            error,
+        };
+        let made = || -> Result<Box<dyn Inner>, lapa_privacy::allocate::AllocateError> {
+            Ok(match (name, epsilon) {
+                ("uniform", None) => Box::new(Uniform::certified(rounds)?),
+                ("uniform", Some(total)) => Box::new(Uniform::paper(total, rounds, devices)?),
+                ("arb", None) => Box::new(Arb::certified(rounds)?),
+                ("arb", Some(total)) => Box::new(Arb::paper(total, rounds, devices)?),
+                ("lapa", None) => Box::new(Lapa::certified(rounds, devices, pid, decay)?),
+                ("lapa", Some(total)) => Box::new(Lapa::paper(total, rounds, devices, pid, decay)?),
+                (_, total) => {
+                    Box::new(OptimalSplit::paper(total.unwrap_or_default(), rounds, devices)?)
+                }
+            })
+        };
+        match (name, epsilon) {
+            ("uniform" | "arb" | "lapa", _) | ("optimal-split", Some(_)) => {}
+            ("optimal-split", None) => {
+                return Err(PyValueError::new_err(
+                    "optimal-split shares one pot over the devices: it needs epsilon",
+                ));
+            }
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "allocator is \"{name}\": allowed is \"lapa\", \"uniform\", \"arb\" or \
+                     \"optimal-split\""
+                )));
+            }
+        }
+        let inner = Mutex::new(made().map_err(Raise::raise)?);
+        Ok(Self { inner, name: name.into(), seed })
+    }
+
+    /// The shares of the devices in `left` in a round; rounds must ascend.
+    ///
+    /// `left` is what each device has left (without meaning with `epsilon`); `weights` are expected
+    /// aggregation weights, equal if absent; `sensitivities` the paper's Δs_k, 1 if absent.
+    #[pyo3(signature = (round, left, *, weights=None, sensitivities=None))]
+    fn allocate<'py>(
+        &self,
+        py: Python<'py>,
+        round: u32,
+        left: BTreeMap<u32, f64>,
+        weights: Option<BTreeMap<u32, f64>>,
+        sensitivities: Option<BTreeMap<u32, f64>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let equal = 1.0 / left.len().max(1) as f64;
+        let asks = left
+            .iter()
+            .map(|(&device, &left)| {
+                Ok(Ask {
+                    device,
+                    left,
+                    weight: of(weights.as_ref(), "weights", device, equal)?,
+                    sensitivity: of(sensitivities.as_ref(), "sensitivities", device, 1.0)?,
+                })
+            })
+            .collect::<PyResult<Vec<Ask>>>()?;
+        let shares = self.lock().allocate(round, &asks);
+        let dict = PyDict::new(py);
+        for (ask, share) in asks.iter().zip(shares.shares) {
+            dict.set_item(ask.device, share)?;
+        }
+        Ok(dict)
+    }
+
+    /// Learns from a finished round: the noisy gradients as they were received, the weights they were
+    /// summed with, and the standard deviation of the noise on each coordinate (0 if absent).
+    #[pyo3(signature = (round, gradients, *, weights, sigmas=None))]
+    fn observe(
+        &self,
+        round: u32,
+        gradients: BTreeMap<u32, Values<'_>>,
+        weights: BTreeMap<u32, f64>,
+        sigmas: Option<BTreeMap<u32, f64>>,
+    ) -> PyResult<()> {
+        let gradients: Vec<(u32, Vec<f32>)> = gradients
+            .into_iter()
+            .map(|(device, gradient)| (device, gradient.as_array().to_vec()))
+            .collect();
+        let len = gradients.first().map_or(0, |(_, gradient)| gradient.len());
+        let mut global = vec![0.0f32; len];
+        let mut devices = Vec::with_capacity(gradients.len());
+        for (device, gradient) in &gradients {
+            if gradient.len() != len || gradient.iter().any(|value| !value.is_finite()) {
+                return Err(PyValueError::new_err(format!(
+                    "the gradient of device {device} has another length or is not finite"
+                )));
+            }
+            let weight = of(Some(&weights), "weights", *device, 0.0)?;
+            let sigma = of(sigmas.as_ref(), "sigmas", *device, 0.0)?;
+            global.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += weight as f32 * g);
+            devices.push(DeviceTranscript { device: *device, weight, gradient, sigma });
+        }
+        let transcript = Transcript { round, devices: &devices, global: &global };
+        let mut rng = stream(self.seed, Purpose::Allocate, round.into(), 0);
+        self.lock().observe(&transcript, &mut rng);
+        Ok(())
+    }
+
+    /// All that later decisions depend on, as JSON text.
+    fn state(&self) -> PyResult<String> {
+        serde_json::to_string(&self.lock().state())
+            .map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Goes back to a state of an allocator with the same settings.
+    fn restore(&self, state: &str) -> PyResult<()> {
+        let state = serde_json::from_str(state)
+            .map_err(|error| PyValueError::new_err(format!("state: {error}")))?;
+        self.lock().restore(state).map_err(Raise::raise)
+    }
+
+    /// "lapa", "uniform", "arb" or "optimal-split".
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The number of a device, or what stands for absent numbers.
+fn of(numbers: Option<&BTreeMap<u32, f64>>, what: &str, device: u32, absent: f64) -> PyResult<f64> {
+    match numbers {
+        None => Ok(absent),
+        Some(numbers) => numbers
+            .get(&device)
+            .copied()
+            .ok_or_else(|| PyKeyError::new_err(format!("{what} has no device {device}"))),
+    }
+}

@@ -1,0 +1,245 @@
+//! `lapa.Device`: what one real device runs.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use lapa::data::Split;
+use lapa::privatize::{OwnSpending, PrivateUpdate};
+use lapa::remote::{Facts, RemoteError};
+use numpy::{
+    AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyReadonlyArray1, PyReadonlyArray3,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::convert::{data, experiment};
+use crate::error::Raise;
+
+/// Values of a model or an update; other numbers are converted.
+pub type Values<'py> = PyArrayLike1<'py, f32, AllowTypeChange>;
+
+/// One device of a real federation: its records, its budget and its ledger.
+///
+/// It shares no memory with other devices or the base station. Whatever it is asked, nothing leaves
+/// it before its own ledger, a file, has the release on the disk, and it refuses (`lapa.Refused`)
+/// what would pass its budget. The ledger counts everything that the device ever released.
+///
+/// `config`: a path, TOML text or a dict of sections, with `transmit.uplink = "ideal"`.
+/// `images` (uint8, n × rows × cols) and `labels` (uint8, n) are the device's own records; without
+/// them it has part `device` of the configuration's data set. With `samples` and `parameters`
+/// instead, the model is trained elsewhere, for example in PyTorch, and only `privatize` is used.
+/// `seeded=True` draws batches and noise from the configuration's seed: a simulation, which protects
+/// nobody. Otherwise they come from the operating system, whatever the configuration says.
+///
+/// >>> import numpy, tempfile, pathlib
+/// >>> folder = pathlib.Path(tempfile.mkdtemp())
+/// >>> config = {"run": {"rounds": 10}, "privacy": {"epsilon": 8}, "transmit": {"uplink": "ideal"}}
+/// >>> device = lapa.Device(config, 0, ledger=folder / "ledger.db", samples=400, parameters=3)
+/// >>> share = device.describe()["left"] / 10
+/// >>> noisy = device.privatize("my run", 1, numpy.array([0.1, -0.2, 0.3]), share)
+/// >>> noisy.dtype, len(noisy)
+/// (dtype('float32'), 3)
+/// >>> again = device.privatize("my run", 1, numpy.array([0.1, -0.2, 0.3]), share)
+/// >>> bool((noisy == again).all()), device.spent()["releases"]
+/// (True, 1)
+/// >>> device.privatize("my run", 2, numpy.zeros(3), 1e9)
+/// Traceback (most recent call last):
+/// lapa.Refused: device 0 refuses: it was asked for a share of 1000000000, and ...
+#[pyclass(module = "lapa", frozen)]
+pub struct Device {
+    inner: Mutex<lapa::remote::Device>,
+}
+
+impl Device {
+    /// Does `work` without holding the interpreter.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut lapa::remote::Device) -> Result<T, RemoteError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
+            .map_err(Raise::raise)
+    }
+}
+
+#[pymethods]
+impl Device {
+    #[new]
+    #[pyo3(signature = (config, device, *, ledger, seeded=false, images=None, labels=None, classes=10,
+                        samples=None, parameters=None, changes=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        config: &Bound<'_, PyAny>,
+        device: u32,
+        ledger: PathBuf,
+        seeded: bool,
+        images: Option<PyReadonlyArray3<'_, u8>>,
+        labels: Option<PyReadonlyArray1<'_, u8>>,
+        classes: usize,
+        samples: Option<u32>,
+        parameters: Option<usize>,
+        changes: Option<Vec<String>>,
+    ) -> PyResult<Self> {
+        let experiment = experiment(Some(config), changes)?;
+        use lapa::remote::Device as Inner;
+        let inner = match (images, labels, samples, parameters) {
+            (Some(images), Some(labels), None, None) => {
+                let images = images.as_array();
+                let (_, rows, cols) = images.dim();
+                let records = Split {
+                    images: images.iter().copied().collect::<Vec<u8>>().into(),
+                    labels: labels.as_array().to_vec(),
+                    rows,
+                    cols,
+                };
+                py.detach(|| {
+                    Inner::with_records(&experiment, device, records, classes, seeded, &ledger)
+                })
+            }
+            (None, None, Some(samples), Some(parameters)) => py.detach(|| {
+                Inner::of_updates(&experiment, device, samples, parameters, seeded, &ledger)
+            }),
+            (None, None, None, None) => {
+                let data = data(py, &experiment)?;
+                py.detach(|| Inner::of_partition(&experiment, &data, device, seeded, &ledger))
+            }
+            _ => {
+                return Err(PyTypeError::new_err(
+                    "a device has images and labels, or samples and parameters, or none of them",
+                ));
+            }
+        };
+        Ok(Self { inner: Mutex::new(inner.map_err(Raise::raise)?) })
+    }
+
+    /// Public facts for the base station, all of them numbers.
+    ///
+    /// device, samples (public), parameters, classes, rounds, epsilon, delta; left, in the currency of
+    /// its filter; seeded, 0 or 1.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let facts = self.with(py, |device| device.describe())?;
+        facts_dict(py, &facts)
+    }
+
+    /// The noisy update from the global model `parameters` in `round` of `run`, for a share of the
+    /// device's budget.
+    ///
+    /// A batch, its gradient, clipped; charged to the device's own ledger; then noise. The same
+    /// question gets the first answer again and costs nothing. Raises `lapa.Refused`, whatever the
+    /// server asks, for what would pass the budget and for strange questions.
+    fn train<'py>(
+        &self,
+        py: Python<'py>,
+        run: String,
+        round: u32,
+        parameters: Values<'py>,
+        share: f64,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let parameters = parameters.as_array().to_vec();
+        let update = self.with(py, |device| device.train(&run, round, &parameters, share))?;
+        Ok(PrivateUpdate::into_gradient(update).into_pyarray(py))
+    }
+
+    /// A noisy copy of an update that was computed elsewhere, for a share of the device's budget.
+    ///
+    /// The whole update is clipped to `learn.clip_norm` C, so that one record moves it by up to 2C;
+    /// values that are not finite make it zero. Charged as in `train`. The same run, round and share get
+    /// the first answer again, whatever the update: training need not be repeatable.
+    fn privatize<'py>(
+        &self,
+        py: Python<'py>,
+        run: String,
+        round: u32,
+        update: Values<'py>,
+        share: f64,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let update = update.as_array().to_vec();
+        let update = self.with(py, |device| device.privatize(&run, round, &update, share))?;
+        Ok(PrivateUpdate::into_gradient(update).into_pyarray(py))
+    }
+
+    /// The device's label counts before round 1, with noise for a share of its budget; see
+    /// `BaseStation.ask_histograms`.
+    fn histogram<'py>(
+        &self,
+        py: Python<'py>,
+        run: String,
+        share: f64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let counts = self.with(py, |device| device.histogram(&run, share))?;
+        Ok(counts.into_pyarray(py))
+    }
+
+    /// How the budget stands over all that was ever released.
+    ///
+    /// epsilon (spent), declared (the budget), delta, left and capacity (in the currency of the
+    /// filter), releases.
+    fn spent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let OwnSpending { epsilon, declared, delta, left, capacity, releases } =
+            self.with(py, |device| device.spent())?;
+        let dict = PyDict::new(py);
+        dict.set_item("epsilon", epsilon)?;
+        dict.set_item("declared", declared)?;
+        dict.set_item("delta", delta)?;
+        dict.set_item("left", left)?;
+        dict.set_item("capacity", capacity)?;
+        dict.set_item("releases", releases)?;
+        Ok(dict)
+    }
+}
+
+fn facts_dict<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
+    let Facts { device, samples, parameters, classes, rounds, epsilon, delta, left, seeded } =
+        *facts;
+    let dict = PyDict::new(py);
+    dict.set_item("device", device)?;
+    dict.set_item("samples", samples)?;
+    dict.set_item("parameters", parameters)?;
+    dict.set_item("classes", classes)?;
+    dict.set_item("rounds", rounds)?;
+    dict.set_item("epsilon", epsilon)?;
+    dict.set_item("delta", delta)?;
+    dict.set_item("left", left)?;
+    dict.set_item("seeded", u8::from(seeded))?;
+    Ok(dict)
+}
+
+/// What a device told of itself, as it came over a network: all numbers may be floats.
+pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<Facts> {
+    let number = |key: &str| -> PyResult<f64> {
+        let value = dict.get_item(key)?;
+        let value = value.ok_or_else(|| {
+            PyTypeError::new_err(format!("devices: `{key}` is missing; give what describe() gave"))
+        })?;
+        // As JSON has it.
+        match value.extract::<String>().ok().and_then(|text| text.parse().ok()) {
+            Some(number) => Ok(number),
+            None => value.extract(),
+        }
+    };
+    let whole = |key: &str| -> PyResult<u64> {
+        let value = number(key)?;
+        match value >= 0.0 && value.fract() == 0.0 && value < 9e15 {
+            true => Ok(value as u64),
+            false => Err(PyTypeError::new_err(format!("devices: `{key}` is {value}"))),
+        }
+    };
+    let short = |key: &str| -> PyResult<u32> {
+        let value = whole(key)?;
+        u32::try_from(value)
+            .map_err(|_| PyTypeError::new_err(format!("devices: `{key}` is {value}")))
+    };
+    Ok(Facts {
+        device: short("device")?,
+        samples: short("samples")?,
+        parameters: whole("parameters")? as usize,
+        classes: whole("classes")? as usize,
+        rounds: short("rounds")?,
+        epsilon: number("epsilon")?,
+        delta: number("delta")?,
+        left: number("left")?,
+        seeded: whole("seeded")? != 0,
+    })
+}

@@ -1,0 +1,209 @@
+//! `lapa.Ledger`: what was released, on the disk before its noise is drawn.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use lapa_privacy::ledger::{DataKey, Grant, Ledger as Inner, LedgerError, Repeat, Request, Terms};
+use lapa_privacy::{
+    AccountError, ClipUnit, Event, EventError, Filter as InnerFilter, NoiseKind, Overspent,
+    Release, Sampling,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::account::{Filter, adjacency};
+use crate::convert::as_python;
+use crate::error::{LapaError, LedgerError as Raised, Raise};
+
+/// A durable record of releases in a file, made if it is missing.
+///
+/// A release is on the disk when `charge` returns; only then may its noise be drawn. What was spent is
+/// kept by data set and device, over all runs. The ledger of a run or of a `Device` can be read here
+/// too.
+///
+/// >>> import tempfile, pathlib
+/// >>> ledger = lapa.Ledger(pathlib.Path(tempfile.mkdtemp()) / "ledger.db")
+/// >>> filter = lapa.Filter(epsilon=8, delta=1e-5)
+/// >>> left = ledger.begin("my run", {0: filter})
+/// >>> cost = ledger.charge("my run", 1, 0, sigma=2.0)
+/// >>> round(cost, 6), round(ledger.terms()[0]["spent"] / filter.capacity, 2)
+/// (0.25, 0.09)
+/// >>> ledger.charge("my run", 2, 0, sigma=0.1)
+/// Traceback (most recent call last):
+/// lapa.Refused: the cost of a release is ...
+#[pyclass(module = "lapa", frozen)]
+pub struct Ledger {
+    inner: Mutex<Inner>,
+    filters: Mutex<BTreeMap<(String, u32), InnerFilter>>,
+}
+
+/// Why nothing was recorded.
+enum Failure {
+    Ledger(LedgerError),
+    Account(AccountError),
+    Event(EventError),
+    Overspent(Overspent),
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Ledger(error) => error.raise(),
+            Failure::Account(error) => error.raise(),
+            Failure::Event(error) => LapaError::new_err(error.to_string()),
+            Failure::Overspent(error) => error.raise(),
+        }
+    }
+}
+
+#[pymethods]
+impl Ledger {
+    #[new]
+    #[pyo3(signature = (path, *, read_only=false))]
+    fn new(path: PathBuf, read_only: bool) -> PyResult<Self> {
+        let opened = match read_only {
+            true => Inner::open_read_only(&path),
+            false => Inner::open(&path),
+        };
+        let inner = Mutex::new(opened.map_err(Raise::raise)?);
+        Ok(Self { inner, filters: Mutex::default() })
+    }
+
+    /// Declares a run's devices and their filters, or goes on with a run that was declared the same;
+    /// returns what each device has left.
+    #[pyo3(signature = (run, filters, *, data="records"))]
+    fn begin<'py>(
+        &self,
+        py: Python<'py>,
+        run: &str,
+        filters: BTreeMap<u32, Bound<'py, Filter>>,
+        data: &str,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut listed = Vec::with_capacity(filters.len());
+        let mut known = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        for (&device, filter) in &filters {
+            let filter = filter.get().lock().clone();
+            let kind = serde_json::to_string(&filter.kind())
+                .map_err(|error| LapaError::new_err(error.to_string()))?;
+            let budget = filter.budget();
+            let (epsilon, delta) = (budget.epsilon(), budget.delta());
+            listed.push((device, Terms { kind, epsilon, delta, capacity: filter.capacity() }));
+            known.insert((run.into(), device), filter);
+        }
+        let data = DataKey { data: data.into(), partition: data.into() };
+        let mut ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = ledger.begin_run(run, &data, &listed).map_err(Raise::raise)?;
+        let dict = PyDict::new(py);
+        for (device, left) in filters.keys().zip(left) {
+            dict.set_item(device, left)?;
+        }
+        Ok(dict)
+    }
+
+    /// Charges a release with noise of `sigma` sensitivities to a device, all or nothing, and returns
+    /// its cost. When this returns it is on the disk. A round that is charged again costs again.
+    #[pyo3(signature = (run, round, device, *, sigma, sampling_rate=None, adjacency="zero-out"))]
+    #[allow(clippy::too_many_arguments)]
+    fn charge(
+        &self,
+        py: Python<'_>,
+        run: &str,
+        round: u32,
+        device: u32,
+        sigma: f64,
+        sampling_rate: Option<f64>,
+        adjacency: &str,
+    ) -> PyResult<f64> {
+        let known = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(filter) = known.get(&(run.to_owned(), device)) else {
+            return Err(Raised::new_err(format!(
+                "run {run} did not begin with device {device} here: call begin"
+            )));
+        };
+        // In units of the sensitivity: the clip norm is such that it is 1.
+        let release = Release {
+            clip: if sampling_rate.is_some() { ClipUnit::Sample } else { ClipUnit::Device },
+            clip_norm: if sampling_rate.is_some() { 1.0 } else { 0.5 },
+            denominator: 1.0,
+            records: 1,
+            learning_rate: 1.0,
+            adjacency: self::adjacency(adjacency)?,
+            sampling: sampling_rate.map_or(Sampling::Full, |rate| Sampling::Poisson { rate }),
+            noise: NoiseKind::Gaussian,
+            sigma_artificial: sigma,
+            sigma_channel: 0.0,
+            kappa: 0.0,
+        };
+        let priced = || -> Result<(f64, Event), Failure> {
+            let mechanism = release.mechanism().map_err(Failure::Event)?;
+            let cost = filter.cost(&mechanism).map_err(Failure::Account)?;
+            Ok((cost, Event::Release(release.clone())))
+        };
+        let (cost, event) = priced()?;
+        let request = [Request { device, share: cost }];
+        let charged = py.detach(|| {
+            let mut ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = |_: u32, left: f64| match left < cost {
+                true => Err(Failure::Overspent(Overspent { cost, left })),
+                false => Ok((event.clone(), cost)),
+            };
+            ledger.record_round(run, round, Repeat::ChargeAgain, 0.0, &request, &mut all)
+        })?;
+        match charged.first() {
+            Some(Grant::Released { cost, .. }) => Ok(*cost),
+            _ => Err(Failure::Overspent(Overspent { cost, left: 0.0 }).into()),
+        }
+    }
+
+    /// All releases in the order they were recorded: run, data, round, device, attempt, share, cost
+    /// and event.
+    fn releases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = PyList::empty(py);
+        for recorded in ledger.releases().map_err(Raise::raise)? {
+            let dict = PyDict::new(py);
+            dict.set_item("run", recorded.run)?;
+            dict.set_item("data", recorded.data)?;
+            dict.set_item("round", recorded.round)?;
+            dict.set_item("device", recorded.device)?;
+            dict.set_item("attempt", recorded.attempt)?;
+            dict.set_item("share", recorded.share)?;
+            dict.set_item("cost", recorded.cost)?;
+            dict.set_item("event", as_python(py, &recorded.event)?)?;
+            list.append(dict)?;
+        }
+        Ok(list)
+    }
+
+    /// What every run declared for its devices: run, data, device, epsilon, delta, capacity, and what
+    /// was spent on the device by all runs.
+    fn terms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = PyList::empty(py);
+        for declared in ledger.terms().map_err(Raise::raise)? {
+            let dict = PyDict::new(py);
+            dict.set_item("run", declared.run)?;
+            dict.set_item("data", declared.data)?;
+            dict.set_item("device", declared.device)?;
+            dict.set_item("epsilon", declared.terms.epsilon)?;
+            dict.set_item("delta", declared.terms.delta)?;
+            dict.set_item("capacity", declared.terms.capacity)?;
+            dict.set_item("spent", declared.spent)?;
+            list.append(dict)?;
+        }
+        Ok(list)
+    }
+
+    /// Where it is.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).path().to_path_buf()
+    }
+}

@@ -1,0 +1,77 @@
+//! `lapa.clip_and_noise`: for gradients that are computed elsewhere.
+
+use lapa::seed::{Purpose, stream};
+use lapa_privacy::mechanism::{add_gaussian, clip, os_stream};
+use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArrayLikeDyn};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rand::Rng;
+
+use crate::error::Raise;
+
+/// Clips a gradient to the norm `clip_norm` and adds Gaussian noise of `sigma` to each coordinate.
+///
+/// A 1-D gradient is clipped as a whole: one record moves it by up to 2·clip_norm. Of a 2-D one,
+/// each row is the gradient of one sample: rows are clipped, summed and divided by `denominator`, a
+/// public number, so that one record adds up to clip_norm/denominator. Rows that are not finite count
+/// as zero. The noise comes from the operating system, or from `seed`, which protects nobody.
+///
+/// This draws noise and records nothing: `lapa.Device` and `lapa.Filter` hold a budget.
+///
+/// >>> import numpy
+/// >>> rows = numpy.array([[3.0, 4.0], [0.0, 0.5]])
+/// >>> numpy.round(lapa.clip_and_noise(rows, clip_norm=1, sigma=0, denominator=2), 3)
+/// array([0.3 , 0.65], dtype=float32)
+/// >>> noisy = lapa.clip_and_noise(numpy.zeros(1000), clip_norm=1, sigma=2.0)
+/// >>> bool(1.5 < noisy.std() < 2.5)
+/// True
+#[pyfunction]
+#[pyo3(signature = (gradient, *, clip_norm, sigma, denominator=None, seed=None))]
+pub fn clip_and_noise<'py>(
+    py: Python<'py>,
+    gradient: PyArrayLikeDyn<'py, f32, AllowTypeChange>,
+    clip_norm: f64,
+    sigma: f64,
+    denominator: Option<f64>,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyArray1<f32>>> {
+    let gradient = gradient.as_array();
+    let mut clipped = match (gradient.ndim(), denominator) {
+        (1, None) => {
+            let mut whole: Vec<f32> = gradient.iter().copied().collect();
+            clip(&mut whole, clip_norm).map_err(Raise::raise)?;
+            whole
+        }
+        (2, Some(denominator)) if denominator > 0.0 && denominator.is_finite() => {
+            let mut sum = vec![0.0f64; gradient.shape()[1]];
+            for row in gradient.outer_iter() {
+                let mut row: Vec<f32> = row.iter().copied().collect();
+                if row.iter().any(|value| !value.is_finite()) {
+                    continue;
+                }
+                clip(&mut row, clip_norm).map_err(Raise::raise)?;
+                sum.iter_mut().zip(row).for_each(|(sum, g)| *sum += f64::from(g));
+            }
+            sum.into_iter().map(|sum| (sum / denominator) as f32).collect()
+        }
+        (2, _) => {
+            return Err(PyValueError::new_err(
+                "gradients of samples (2-D) need a denominator, a public number above 0",
+            ));
+        }
+        (1, Some(_)) => {
+            return Err(PyValueError::new_err("denominator is for gradients of samples (2-D)"));
+        }
+        (dimensions, _) => {
+            return Err(PyValueError::new_err(format!(
+                "gradient has {dimensions} dimensions: allowed is 1, or 2 for one row per sample"
+            )));
+        }
+    };
+    let mut rng: Box<dyn Rng> = match seed {
+        Some(seed) => Box::new(stream(seed, Purpose::Noise, 0, 0)),
+        None => Box::new(os_stream().map_err(Raise::raise)?),
+    };
+    add_gaussian(&mut clipped, sigma, &mut *rng).map_err(Raise::raise)?;
+    Ok(clipped.into_pyarray(py))
+}

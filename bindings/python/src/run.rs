@@ -1,0 +1,305 @@
+//! `lapa.run`: an experiment in this process.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lapa::config::Experiment;
+use lapa::data::Dataset;
+use lapa::federation::Federation;
+use lapa::observe::{RoundRecord, read_metrics};
+use lapa::run::{Outcome, Run, RunEvent, Summary, Tensor, model_tensors, read_model};
+use lapa_control::staged::{StageEvent, StagedOutcome};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use serde_json::{Map, Value};
+
+use crate::convert::{as_python, data, experiment, to_python};
+use crate::error::Raise;
+
+/// What `lapa.run` returns.
+#[pyclass(module = "lapa", frozen, get_all)]
+pub struct RunResult {
+    /// One row per round: a dict of columns, for `pandas.DataFrame` or `polars.DataFrame`.
+    history: Py<PyDict>,
+    /// One row per device and round, likewise; empty with observe.devices = "summary".
+    devices: Py<PyDict>,
+    /// Accuracy, bytes, and what was claimed, proved and spent; None if the run was stopped.
+    summary: Option<Py<PyAny>>,
+    /// The trained model: numpy arrays by name; None if a run in a folder was stopped.
+    model: Option<Py<PyDict>>,
+    /// The run's folder, if it has one.
+    folder: Option<PathBuf>,
+}
+
+#[pymethods]
+impl RunResult {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let rounds = self.history.bind(py).get_item("round")?.map_or(Ok(0), |list| list.len())?;
+        Ok(match &self.summary {
+            Some(summary) => {
+                let summary = summary.bind(py);
+                format!(
+                    "<lapa.RunResult: {rounds} rounds, accuracy {}, epsilon {}>",
+                    summary.get_item("accuracy")?,
+                    summary.get_item("epsilon_provable")?
+                )
+            }
+            None => format!("<lapa.RunResult: stopped after {rounds} rounds>"),
+        })
+    }
+}
+
+/// Trains across simulated devices.
+///
+/// `config` is a path, TOML text or a dict of sections; without it the built-in quickstart.
+/// `changes` are further keys, as `["run.rounds=20"]`. `on_round` is called with each round's record,
+/// a dict, and stops the run by returning False; so does Ctrl-C, which raises KeyboardInterrupt. With
+/// `out`, a new folder, the run leaves there what the command line leaves; with `resume`, the folder of
+/// an interrupted run, it goes on. Otherwise everything stays in memory. The interpreter is free while
+/// rounds run.
+///
+/// >>> config = {
+/// ...     "data": {"name": "synthetic"},
+/// ...     "model": {"name": "logistic"},
+/// ...     "run": {"rounds": 3, "seed": 1, "evaluate_every": 1},
+/// ...     "partition": {"iid": 2, "non_iid": 1, "iid_samples": 60, "non_iid_samples": 60},
+/// ...     "privacy": {"epsilon": 8},
+/// ... }
+/// >>> result = lapa.run(config)
+/// >>> result.history["round"], result.summary["epsilon_provable"]
+/// ([1, 2, 3], 8.0)
+/// >>> {name: array.shape for name, array in result.model.items()}
+/// {'0.linear.weight': (10, 784), '0.linear.bias': (10,)}
+#[pyfunction]
+#[pyo3(signature = (config=None, *, changes=None, on_round=None, out=None, resume=None))]
+pub fn run(
+    py: Python<'_>,
+    config: Option<&Bound<'_, PyAny>>,
+    changes: Option<Vec<String>>,
+    on_round: Option<Py<PyAny>>,
+    out: Option<PathBuf>,
+    resume: Option<PathBuf>,
+) -> PyResult<RunResult> {
+    let mut listener = Listener { on_round, failure: None };
+    if let Some(folder) = resume {
+        if config.is_some() || changes.is_some() || out.is_some() {
+            return Err(PyValueError::new_err("resume goes with none of config, changes and out"));
+        }
+        let open = lapa::run::RunFolder::open(&folder).map_err(Raise::raise)?;
+        let experiment = open.experiment().map_err(Raise::raise)?;
+        let data = data(py, &experiment)?;
+        return in_folder(py, &mut listener, &folder, |listener| {
+            let run = Run::resume(open, experiment, data).map_err(Raise::raise)?;
+            execute(run, listener)
+        });
+    }
+    let experiment = experiment(config, changes)?;
+    let data = data(py, &experiment)?;
+    match out {
+        None => in_memory(py, &mut listener, experiment, data),
+        Some(folder) => {
+            let path = folder.clone();
+            in_folder(py, &mut listener, &folder, |listener| {
+                if experiment.control.power.needs_pilot() {
+                    return staged(experiment, data, &path, listener);
+                }
+                let run = Run::create(experiment, data, &path).map_err(Raise::raise)?;
+                execute(run, listener)
+            })
+        }
+    }
+}
+
+/// Hears of rounds, and of Ctrl-C between them.
+struct Listener {
+    on_round: Option<Py<PyAny>>,
+    failure: Option<PyErr>,
+}
+
+impl Listener {
+    fn hear(&mut self, event: &RunEvent<'_>) -> ControlFlow<()> {
+        let done = Python::attach(|py| match event {
+            RunEvent::Warning(text) => {
+                let text = std::ffi::CString::new(*text).unwrap_or_default();
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1).map(|()| true)
+            }
+            RunEvent::Round(record) => self.round(py, record),
+            RunEvent::Started { .. } | RunEvent::Checkpoint { .. } | RunEvent::Finishing => {
+                Ok(true)
+            }
+        });
+        self.flow(done)
+    }
+
+    fn round(&self, py: Python<'_>, record: &RoundRecord) -> PyResult<bool> {
+        py.check_signals()?;
+        let Some(on_round) = &self.on_round else { return Ok(true) };
+        let answer = on_round.bind(py).call1((as_python(py, record)?,))?;
+        // Nothing returned means to go on.
+        Ok(answer.is_none() || answer.is_truthy()?)
+    }
+
+    fn signals(&mut self) -> ControlFlow<()> {
+        let done = Python::attach(|py| py.check_signals().map(|()| true));
+        self.flow(done)
+    }
+
+    fn flow(&mut self, done: PyResult<bool>) -> ControlFlow<()> {
+        match done {
+            Ok(true) => ControlFlow::Continue(()),
+            Ok(false) => ControlFlow::Break(()),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn done<T>(&mut self, value: T) -> PyResult<T> {
+        self.failure.take().map_or(Ok(value), Err)
+    }
+}
+
+/// The summary, if the run was not stopped.
+fn execute(run: Run, listener: &mut Listener) -> PyResult<Option<Summary>> {
+    match run.execute(&mut |event| listener.hear(&event)).map_err(Raise::raise)? {
+        Outcome::Finished(summary) => Ok(Some(summary)),
+        Outcome::Stopped { .. } => Ok(None),
+    }
+}
+
+fn staged(
+    experiment: Experiment,
+    data: Dataset,
+    folder: &Path,
+    listener: &mut Listener,
+) -> PyResult<Option<Summary>> {
+    let outcome = lapa_control::staged_run(experiment, data, folder, &mut |event| match event {
+        StageEvent::Run(event) => listener.hear(&event),
+        StageEvent::Pilot(_) | StageEvent::Optimising { .. } | StageEvent::Chosen(_) => {
+            listener.signals()
+        }
+    });
+    match outcome.map_err(Raise::raise)? {
+        StagedOutcome::Finished(summary) => Ok(Some(*summary)),
+        StagedOutcome::Stopped { .. } | StagedOutcome::StoppedBefore { .. } => Ok(None),
+    }
+}
+
+fn in_folder(
+    py: Python<'_>,
+    listener: &mut Listener,
+    folder: &Path,
+    work: impl FnOnce(&mut Listener) -> PyResult<Option<Summary>> + Send,
+) -> PyResult<RunResult> {
+    let summary = py.detach(|| work(listener));
+    let summary = listener.done(()).and(summary)?;
+    let records = read_metrics(&folder.join("metrics.jsonl"))
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let model = match summary {
+        Some(_) => Some(read_model(folder).map_err(Raise::raise)?),
+        None => None,
+    };
+    result(py, &records, summary.as_ref(), model, Some(folder.to_path_buf()))
+}
+
+fn in_memory(
+    py: Python<'_>,
+    listener: &mut Listener,
+    experiment: Experiment,
+    data: Dataset,
+) -> PyResult<RunResult> {
+    let rounds = experiment.run.rounds;
+    let (records, summary, model) = py.detach(|| {
+        let start = Instant::now();
+        let mut federation = Federation::new(experiment, data).map_err(Raise::raise)?;
+        let mut records = Vec::new();
+        let mut flow = warn(&mut federation, listener);
+        while federation.round() < rounds && flow.is_continue() {
+            let record = federation.next_round().map_err(Raise::raise)?;
+            flow = listener.hear(&RunEvent::Round(&record));
+            records.push(record);
+            if flow.is_continue() {
+                flow = warn(&mut federation, listener);
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let summary = match federation.round() < rounds {
+            true => None,
+            false => Some(Summary::new(&records, &mut federation, seconds).map_err(Raise::raise)?),
+        };
+        PyResult::Ok((records, summary, model_tensors(federation.network(), federation.model())))
+    })?;
+    let (records, summary, model) = listener.done((records, summary, model))?;
+    result(py, &records, summary.as_ref(), Some(model), None)
+}
+
+fn warn(federation: &mut Federation, listener: &mut Listener) -> ControlFlow<()> {
+    let warnings = federation.take_warnings();
+    warnings.iter().try_for_each(|warning| listener.hear(&RunEvent::Warning(warning)))
+}
+
+fn result(
+    py: Python<'_>,
+    records: &[RoundRecord],
+    summary: Option<&Summary>,
+    model: Option<Vec<Tensor>>,
+    folder: Option<PathBuf>,
+) -> PyResult<RunResult> {
+    let (mut history, mut devices) = (Columns::default(), Columns::default());
+    for record in records {
+        let Ok(Value::Object(mut row)) = serde_json::to_value(record) else { continue };
+        let of_devices = row.shift_remove("devices");
+        if let Some(Value::Array(list)) = of_devices {
+            for device in list {
+                if let Value::Object(device) = device {
+                    let mut row = Map::from_iter([("round".to_owned(), record.round.into())]);
+                    row.extend(device);
+                    devices.push(row);
+                }
+            }
+        }
+        history.push(row);
+    }
+    let model = model.map(|tensors| -> PyResult<Py<PyDict>> {
+        let dict = PyDict::new(py);
+        for Tensor { name, shape, values } in tensors {
+            dict.set_item(name, PyArray1::from_vec(py, values).reshape(shape)?)?;
+        }
+        Ok(dict.unbind())
+    });
+    Ok(RunResult {
+        history: history.into_python(py)?,
+        devices: devices.into_python(py)?,
+        summary: summary.map(|summary| as_python(py, summary)).transpose()?.map(Bound::unbind),
+        model: model.transpose()?,
+        folder,
+    })
+}
+
+/// Rows as columns. All rows have the same keys.
+#[derive(Default)]
+struct Columns(Map<String, Value>);
+
+impl Columns {
+    fn push(&mut self, row: Map<String, Value>) {
+        for (key, value) in row {
+            match self.0.entry(key).or_insert_with(|| Value::Array(Vec::new())) {
+                Value::Array(column) => column.push(value),
+                _ => continue,
+            }
+        }
+    }
+
+    fn into_python(self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let dict = PyDict::new(py);
+        for (key, column) in self.0 {
+            let list = to_python(py, &column)?.cast_into::<PyList>()?;
+            dict.set_item(key, list)?;
+        }
+        Ok(dict.unbind())
+    }
+}

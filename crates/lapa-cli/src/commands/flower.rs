@@ -1,0 +1,74 @@
+//! `lapa flower`: LAPA on Flower, which is the Python package's part.
+
+use std::ffi::OsString;
+#[cfg(not(unix))]
+use std::process::ExitCode;
+use std::process::{Command as Process, Stdio};
+
+use clap::{Args, Subcommand};
+
+use crate::failure::{Failure, Outcome};
+
+/// LAPA on Flower: a real federation instead of a simulation (needs the Python package).
+#[derive(Subcommand)]
+pub enum Command {
+    Up(Arguments),
+}
+
+/// Try a federation out on this machine: a SuperLink and SuperNodes on loopback.
+///
+/// Runs `python3 -m lapa.flower up ARGUMENTS`, with the Python that is first on the search path. It
+/// shows the log of the run, and ends every process when the run has ended or on Ctrl-C. Arguments:
+/// [CONFIG] [-c KEY=VALUE] [--nodes N] [--rounds N] [--secure] [--seeded] [--app DIR] [--folder DIR]
+/// [--timeout S]; `lapa flower up --help` explains them.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub struct Arguments {
+    /// What to pass on.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+const PYTHON: &str = if cfg!(windows) { "python" } else { "python3" };
+
+/// Exit code 3 or 4 if a package is missing; quick, since nothing is imported. A folder of that name
+/// where we are does not count.
+const CHECK: &str = "import sys; from importlib.util import find_spec; sys.path.pop(0)\n\
+                     sys.exit(3 if find_spec('lapa') is None else 4 * (find_spec('flwr') is None))";
+
+pub fn execute(command: Command) -> Outcome {
+    let Command::Up(Arguments { arguments }) = command;
+    let mut check = Process::new(PYTHON);
+    check.args(["-c", CHECK]).stdin(Stdio::null());
+    let status = check.status().map_err(|error| {
+        Failure::usage(format!("`lapa flower` needs Python, but `{PYTHON}` cannot start: {error}"))
+    })?;
+    match status.code() {
+        Some(0) => {}
+        Some(3 | 4) => {
+            return Err(Failure::usage(format!(
+                "`lapa flower` needs the Python package, which `{PYTHON}` does not have: install it \
+                 with `pip install 'lapa[flower]'`, or activate the environment that has it"
+            )));
+        }
+        _ => return Err(Failure::usage(format!("`{PYTHON}` does not work: {status}"))),
+    }
+    let mut python = Process::new(PYTHON);
+    python.args(["-m", "lapa.flower", "up"]).args(arguments);
+    run(python)
+}
+
+/// Becomes the program, so that signals reach it alone.
+#[cfg(unix)]
+fn run(mut program: Process) -> Outcome {
+    use std::os::unix::process::CommandExt;
+    Err(Failure::failed(program.exec()))
+}
+
+/// Runs the program and passes on its exit code.
+#[cfg(not(unix))]
+fn run(mut program: Process) -> Outcome {
+    let status = program.status().map_err(Failure::failed)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}

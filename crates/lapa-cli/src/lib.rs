@@ -1,0 +1,22 @@
+//! The `lapa` command line: one file per command.
+
+mod commands;
+mod failure;
+mod output;
+mod progress;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+pub use commands::QUICKSTART;
+
+/// Runs the program with these arguments, of which the first is its own name. Prints what it has to
+/// say; flags that cannot be end the process.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match commands::Lapa::parse_from(arguments).execute() {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,165 @@
+//! What a device answered last, on the disk: the same question gets the same answer, for nothing.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::RemoteError;
+use crate::atomic::write_atomically;
+
+/// A question, as it is told from others.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub run: &'a str,
+    pub round: u32,
+    /// What is asked for: "train", "privatize" or "histogram".
+    pub what: &'static str,
+    pub share: f64,
+    /// The model, if it is part of the question.
+    pub values: &'a [f32],
+}
+
+impl Question<'_> {
+    fn hash(&self) -> String {
+        let mut hash = Sha256::new();
+        for text in [self.run, self.what] {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        }
+        hash.update(self.round.to_le_bytes());
+        hash.update(self.share.to_bits().to_le_bytes());
+        for value in self.values {
+            hash.update(value.to_bits().to_le_bytes());
+        }
+        hex(hash)
+    }
+}
+
+/// The first line of the file; the values follow.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    question: String,
+    round: u32,
+    sigma: f64,
+}
+
+/// What is kept of a run.
+pub(super) enum Kept<T> {
+    /// Nothing, or an answer to an earlier round.
+    Nothing,
+    /// The answer to this very question, and the noise on it.
+    Same(Vec<T>, f64),
+    /// An answer to another question for this round, or to a later round.
+    Other {
+        /// That round.
+        round: u32,
+    },
+}
+
+/// The last answers of a device, one per run, in a folder beside its ledger.
+pub(super) struct Answers {
+    folder: PathBuf,
+    device: u32,
+}
+
+/// Numbers as bytes, the same on every machine.
+pub(super) trait Number: Copy {
+    fn put(self, bytes: &mut Vec<u8>);
+    fn all(bytes: &[u8]) -> Option<Vec<Self>>;
+}
+
+impl Number for f32 {
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+
+    fn all(bytes: &[u8]) -> Option<Vec<Self>> {
+        let (values, rest) = bytes.as_chunks::<4>();
+        rest.is_empty().then(|| values.iter().map(|&b| Self::from_le_bytes(b)).collect())
+    }
+}
+
+impl Number for f64 {
+    fn put(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+
+    fn all(bytes: &[u8]) -> Option<Vec<Self>> {
+        let (values, rest) = bytes.as_chunks::<8>();
+        rest.is_empty().then(|| values.iter().map(|&b| Self::from_le_bytes(b)).collect())
+    }
+}
+
+impl Answers {
+    pub fn beside(ledger: &Path, device: u32) -> Self {
+        let mut folder = ledger.as_os_str().to_owned();
+        folder.push("-answers");
+        Self { folder: folder.into(), device }
+    }
+
+    /// No other process answers for the device while this lives.
+    pub fn lock(&self) -> Result<File, RemoteError> {
+        fs::create_dir_all(&self.folder).map_err(RemoteError::io("create", &self.folder))?;
+        let path = self.folder.join(format!("{}.lock", self.device));
+        let file = File::create(&path).map_err(RemoteError::io("create", &path))?;
+        file.lock().map_err(RemoteError::io("lock", &path))?;
+        Ok(file)
+    }
+
+    /// What is known of a question.
+    pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Kept<T>, RemoteError> {
+        let path = self.path(question.run);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::Nothing),
+            Err(source) => return Err(RemoteError::Io { action: "read", path, source }),
+        };
+        let damaged = |what: String| RemoteError::Answer { path: path.clone(), what };
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        let end = end.ok_or_else(|| damaged("it has no first line".into()))?;
+        let head: Head =
+            serde_json::from_slice(&bytes[..end]).map_err(|error| damaged(error.to_string()))?;
+        if head.round < question.round {
+            return Ok(Kept::Nothing);
+        }
+        if head.question != question.hash() {
+            return Ok(Kept::Other { round: head.round });
+        }
+        let values = T::all(&bytes[end + 1..]);
+        let values = values.ok_or_else(|| damaged("a value is cut off".into()))?;
+        Ok(Kept::Same(values, head.sigma))
+    }
+
+    /// Keeps an answer in place of the run's last one.
+    pub fn keep<T: Number>(
+        &self,
+        question: &Question<'_>,
+        values: &[T],
+        sigma: f64,
+    ) -> Result<(), RemoteError> {
+        let path = self.path(question.run);
+        let head = Head { question: question.hash(), round: question.round, sigma };
+        let damaged = |error: serde_json::Error| RemoteError::Answer {
+            path: path.clone(),
+            what: error.to_string(),
+        };
+        let mut bytes = serde_json::to_vec(&head).map_err(damaged)?;
+        bytes.push(b'\n');
+        values.iter().for_each(|value| value.put(&mut bytes));
+        write_atomically(&path, |file| file.write_all(&bytes))
+            .map_err(RemoteError::io("write", &path))
+    }
+
+    /// One file per run. A run's name is anything, so its hash is used.
+    fn path(&self, run: &str) -> PathBuf {
+        let name = &hex(Sha256::new_with_prefix(run))[..16];
+        self.folder.join(format!("{}-{name}", self.device))
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,380 @@
+//! What one real device runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lapa_privacy::ledger::Ledger;
+use lapa_privacy::mechanism::clip;
+
+use super::answers::{Answers, Kept, Number, Question};
+use super::{Facts, RemoteError, checked};
+use crate::config::{Experiment, Histograms};
+use crate::data::{Dataset, Split};
+use crate::federation::{self, FederationError};
+use crate::learn::{Holding, Learner, LocalUpdate};
+use crate::model::{Network, Worker};
+use crate::privatize::{
+    OwnBudget, OwnSpending, PrivateUpdate, PrivatizeError, Refusal, grid, noisy_counts,
+    of_whole_updates, public_samples,
+};
+use crate::seed::Purpose;
+
+/// A device: its records, its budget and its ledger. Nothing leaves it but a [`PrivateUpdate`] or a
+/// label histogram, and neither before its ledger has it on the disk.
+pub struct Device {
+    experiment: Experiment,
+    device: u32,
+    /// Its public number of samples.
+    samples: u32,
+    label_counts: Vec<u32>,
+    parameters: usize,
+    budget: OwnBudget,
+    answers: Answers,
+    /// None where the model is trained elsewhere.
+    trainer: Option<Trainer>,
+}
+
+/// The records, and what learns from them.
+struct Trainer {
+    records: Split,
+    all: Vec<u32>,
+    learner: Learner,
+}
+
+/// The records of a device, and the sizes of all devices that are known to it: its own is at
+/// `place`.
+struct Own<'a> {
+    records: Split,
+    classes: usize,
+    sizes: &'a [u32],
+    place: usize,
+}
+
+impl Device {
+    /// The device that has the part `device` of a data set, as in a simulation of `experiment`. It
+    /// keeps no other record.
+    ///
+    /// `seeded` devices draw from the configuration's seed, as a simulation does, and protect
+    /// nobody; others from the operating system. `ledger` is a file, made if it is missing.
+    pub fn of_partition(
+        experiment: &Experiment,
+        data: &Dataset,
+        device: u32,
+        seeded: bool,
+        ledger: &Path,
+    ) -> Result<Self, RemoteError> {
+        let spec = &experiment.partition;
+        let seed = experiment.run.seed;
+        let parts = crate::partition::partition(spec, &data.train.labels, data.classes, seed)
+            .map_err(FederationError::from)?;
+        let Some(part) = parts.devices.get(device as usize) else {
+            let devices = parts.devices.len();
+            return Err(RemoteError::Devices(format!(
+                "device {device} has no part of the data: the configuration has devices 0 to {}",
+                devices.saturating_sub(1)
+            )));
+        };
+        let sizes: Vec<u32> = parts.devices.iter().map(|part| part.samples.len() as u32).collect();
+        let records = records_of(&data.train, &part.samples);
+        let own = Own { records, classes: data.classes, sizes: &sizes, place: device as usize };
+        Self::with(experiment, device, own, seeded, ledger)
+    }
+
+    /// The device that has these records.
+    pub fn with_records(
+        experiment: &Experiment,
+        device: u32,
+        records: Split,
+        classes: usize,
+        seeded: bool,
+        ledger: &Path,
+    ) -> Result<Self, RemoteError> {
+        let (images, labels) = (records.images.len(), records.labels.len());
+        if images != labels * records.rows * records.cols || records.is_empty() {
+            return Err(RemoteError::Records(format!(
+                "{images} pixels for {labels} labels: allowed is {}×{} for each, and at least one",
+                records.rows, records.cols
+            )));
+        }
+        if let Some(label) = records.labels.iter().find(|&&label| usize::from(label) >= classes) {
+            return Err(RemoteError::Records(format!(
+                "a label is {label}: allowed is below {classes}"
+            )));
+        }
+        if experiment.privacy.initial_sigma.is_some() {
+            return Err(needs_epsilon());
+        }
+        let sizes = [records.len() as u32];
+        let own = Own { records, classes, sizes: &sizes, place: 0 };
+        Self::with(experiment, device, own, seeded, ledger)
+    }
+
+    fn with(
+        experiment: &Experiment,
+        device: u32,
+        own: Own<'_>,
+        seeded: bool,
+        ledger: &Path,
+    ) -> Result<Self, RemoteError> {
+        let Own { records, classes, sizes, place } = own;
+        let experiment = checked(experiment, seeded)?;
+        let (rows, cols) = (records.rows, records.cols);
+        let network = crate::model::network(&experiment.model, rows, cols, classes)
+            .map_err(|source| FederationError::Model { rows, cols, source })?;
+        federation::check(&experiment, (rows, cols, classes), &network)?;
+        let samples = public_samples(&experiment, sizes);
+        let mut label_counts = vec![0; classes];
+        records.labels.iter().for_each(|&label| label_counts[usize::from(label)] += 1);
+        let budget = budget(&experiment, device, &samples, place, ledger)?;
+        let network: Arc<Network> = network.into();
+        Ok(Self {
+            device,
+            samples: samples[place],
+            label_counts,
+            parameters: network.parameter_count(),
+            budget,
+            answers: Answers::beside(ledger, device),
+            trainer: Some(Trainer {
+                all: (0..records.len() as u32).collect(),
+                records,
+                learner: Learner::new(Worker::new(network)),
+            }),
+            experiment,
+        })
+    }
+
+    /// A device whose model, of so many `parameters`, is trained elsewhere from so many `samples`:
+    /// [`Device::privatize`] is all that it does.
+    pub fn of_updates(
+        experiment: &Experiment,
+        device: u32,
+        samples: u32,
+        parameters: usize,
+        seeded: bool,
+        ledger: &Path,
+    ) -> Result<Self, RemoteError> {
+        let experiment = checked(experiment, seeded)?;
+        super::check_model_elsewhere(&experiment)?;
+        if experiment.privacy.initial_sigma.is_some() {
+            return Err(needs_epsilon());
+        }
+        if samples == 0 || parameters == 0 {
+            return Err(RemoteError::Records(format!(
+                "{samples} samples and {parameters} parameters: allowed is at least one of each"
+            )));
+        }
+        let experiment = of_whole_updates(&experiment);
+        let samples = public_samples(&experiment, &[samples]);
+        Ok(Self {
+            device,
+            samples: samples[0],
+            label_counts: Vec::new(),
+            parameters,
+            budget: budget(&experiment, device, &samples, 0, ledger)?,
+            answers: Answers::beside(ledger, device),
+            trainer: None,
+            experiment,
+        })
+    }
+
+    /// What a base station may know of it.
+    pub fn describe(&mut self) -> Result<Facts, RemoteError> {
+        let OwnSpending { declared, delta, left, .. } = self.budget.spent()?;
+        Ok(Facts {
+            device: self.device,
+            samples: self.samples,
+            parameters: self.parameters,
+            classes: self.label_counts.len(),
+            rounds: self.experiment.run.rounds,
+            epsilon: declared,
+            delta,
+            left,
+            seeded: self.experiment.privacy.entropy == crate::config::Entropy::Seed,
+        })
+    }
+
+    /// How its budget stands.
+    pub fn spent(&mut self) -> Result<OwnSpending, RemoteError> {
+        Ok(self.budget.spent()?)
+    }
+
+    /// Its update from the global model `parameters` in a round of `run`: batch, gradient, clip,
+    /// charged to its ledger for `share`, then noise. Asked again, it is the same for nothing.
+    pub fn train(
+        &mut self,
+        run: &str,
+        round: u32,
+        parameters: &[f32],
+        share: f64,
+    ) -> Result<PrivateUpdate, RemoteError> {
+        self.expect("parameters", parameters.len())?;
+        if let Some(index) = parameters.iter().position(|value| !value.is_finite()) {
+            let (device, value) = (self.device, parameters[index]);
+            return Err(Refusal::NotFinite { device, index, value }.into());
+        }
+        let question = Question { run, round, what: "train", share, values: parameters };
+        let Self { experiment, device, samples, trainer, .. } = self;
+        let Some(Trainer { records, all, learner }) = trainer else {
+            return Err(RemoteError::Turn(
+                "this device was given no records to train on: call privatize",
+            ));
+        };
+        let mut update = LocalUpdate::default();
+        let grid = grid(&experiment.learn, &experiment.privacy)?;
+        let batches = federation::batches(experiment, *samples);
+        let (learn, device) = (&experiment.learn, *device);
+        let holding = Holding { data: records, samples: all, batches, grid };
+        // Nothing of it leaves before it is charged and noised.
+        let compute = |update: &mut LocalUpdate| -> Result<(), RemoteError> {
+            let mut rng =
+                federation::rng(experiment, experiment.run.seed, Purpose::Batch, round, device)?;
+            learner.local_update(learn, holding, parameters, &mut *rng, update).map_err(|_| {
+                let learning_rate = learn.learning_rate;
+                FederationError::Diverged { round, device, learning_rate }.into()
+            })
+        };
+        answer(&self.answers, &mut self.budget, experiment, &question, compute, &mut update)
+    }
+
+    /// An update that was computed elsewhere, clipped as a whole to C, charged to its ledger for
+    /// `share`, then noised. One record moves it by up to 2C. Asked again for the same round and
+    /// share, it is the same for nothing: training elsewhere need not be repeatable, and the update
+    /// is the device's own, not part of the question.
+    pub fn privatize(
+        &mut self,
+        run: &str,
+        round: u32,
+        update: &[f32],
+        share: f64,
+    ) -> Result<PrivateUpdate, RemoteError> {
+        self.expect("values", update.len())?;
+        let Self { experiment, trainer: None, .. } = self else {
+            return Err(RemoteError::Turn(
+                "this device trains by itself: privatize is for one that was given a number of \
+                 parameters instead of records",
+            ));
+        };
+        let question = Question { run, round, what: "privatize", share, values: &[] };
+        let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
+        let compute = |local: &mut LocalUpdate| -> Result<(), RemoteError> {
+            local.gradient = update.to_vec();
+            if clip(&mut local.gradient, clip_norm).is_err() {
+                // A refusal would tell of the records.
+                local.gradient.fill(0.0);
+            }
+            Ok(())
+        };
+        let mut local = LocalUpdate::default();
+        answer(&self.answers, &mut self.budget, experiment, &question, compute, &mut local)
+    }
+
+    /// Its label counts before round 1, where the rule of aggregation goes by them: with noise for
+    /// `share` of its budget, or exact where they are declared public.
+    pub fn histogram(&mut self, run: &str, share: f64) -> Result<Vec<f64>, RemoteError> {
+        let exact = || self.label_counts.iter().map(|&count| f64::from(count)).collect();
+        match self.experiment.aggregate.histograms {
+            None => {
+                return Err(RemoteError::Turn(
+                    "aggregate.rule of this device's configuration reads no label histograms",
+                ));
+            }
+            Some(Histograms::Public) => return Ok(exact()),
+            Some(Histograms::Noisy | Histograms::Exact) => {}
+        }
+        let question = Question { run, round: 0, what: "histogram", share, values: &[] };
+        let _lock = self.answers.lock()?;
+        if let Some((counts, _)) = kept(&self.answers, &self.budget, &question)? {
+            return Ok(counts);
+        }
+        let histogram = self.budget.grant_histogram(run, share)?;
+        let mut rng = federation::rng(
+            &self.experiment,
+            self.experiment.run.seed,
+            Purpose::Histogram,
+            0,
+            self.device,
+        )?;
+        let counts = noisy_counts(&self.label_counts, &histogram, &mut *rng)?;
+        self.answers.keep(&question, &counts, histogram.sigma)?;
+        Ok(counts)
+    }
+
+    fn expect(&self, what: &'static str, given: usize) -> Result<(), Refusal> {
+        let (device, expected) = (self.device, self.parameters);
+        match given == expected {
+            true => Ok(()),
+            false => Err(Refusal::Length { device, what, given, expected }),
+        }
+    }
+}
+
+/// The kept answer, or a new one: charged and on the disk before its noise is drawn, kept before
+/// it is handed out.
+fn answer(
+    answers: &Answers,
+    budget: &mut OwnBudget,
+    experiment: &Experiment,
+    question: &Question<'_>,
+    compute: impl FnOnce(&mut LocalUpdate) -> Result<(), RemoteError>,
+    update: &mut LocalUpdate,
+) -> Result<PrivateUpdate, RemoteError> {
+    let (run, round, rounds) = (question.run, question.round, experiment.run.rounds);
+    if round == 0 || round > rounds {
+        return Err(Refusal::Round { device: budget.device(), round, rounds }.into());
+    }
+    let _lock = answers.lock()?;
+    if let Some((gradient, sigma)) = kept(answers, budget, question)? {
+        return Ok(PrivateUpdate::kept(gradient, sigma));
+    }
+    let granted = budget.grant(run, round, question.share)?;
+    compute(update)?;
+    let grid = grid(&experiment.learn, &experiment.privacy)?;
+    let mut rng =
+        federation::rng(experiment, experiment.run.seed, Purpose::Noise, round, budget.device())?;
+    let update = PrivateUpdate::new(update, &granted, grid.as_ref(), &mut *rng)?;
+    answers.keep(question, update.gradient(), update.sigma())?;
+    Ok(update)
+}
+
+/// The kept answer to this question; refuses another question for a round that is over.
+fn kept<T: Number>(
+    answers: &Answers,
+    budget: &OwnBudget,
+    question: &Question<'_>,
+) -> Result<Option<(Vec<T>, f64)>, RemoteError> {
+    let (run, round) = (question.run, question.round);
+    match answers.find(question)? {
+        Kept::Nothing => Ok(None),
+        Kept::Same(values, sigma) => Ok(Some((values, sigma))),
+        Kept::Other { round: last } if last == round => Err(budget.answered(run, round).into()),
+        Kept::Other { round: last } => {
+            let (device, run) = (budget.device(), run.into());
+            Err(Refusal::Past { device, run, round, last }.into())
+        }
+    }
+}
+
+fn budget(
+    experiment: &Experiment,
+    device: u32,
+    samples: &[u32],
+    place: usize,
+    ledger: &Path,
+) -> Result<OwnBudget, RemoteError> {
+    let ledger = Ledger::open(ledger).map_err(PrivatizeError::from)?;
+    Ok(OwnBudget::new(experiment, device, samples, place, ledger)?)
+}
+
+fn needs_epsilon() -> RemoteError {
+    let what = "privacy.initial_sigma goes by the mean size of all devices, which a device with \
+                records of its own does not know";
+    RemoteError::Config { what: what.into(), instead: "privacy.epsilon" }
+}
+
+/// Copies of some records, in their order.
+fn records_of(all: &Split, samples: &[u32]) -> Split {
+    let mut images = Vec::with_capacity(samples.len() * all.rows * all.cols);
+    samples.iter().for_each(|&i| images.extend_from_slice(all.image(i as usize)));
+    let labels = samples.iter().map(|&i| all.labels[i as usize]).collect();
+    Split { images: images.into(), labels, rows: all.rows, cols: all.cols }
+}

@@ -1,0 +1,139 @@
+//! Devices and a base station that share no memory: what a real federation runs.
+//!
+//! The same pieces as in a simulation, cut where the network is. A [`Device`] holds records, a
+//! ledger of its own and nothing else; it decides by itself what it releases, whatever it is asked.
+//! A [`BaseStation`] has public numbers and what devices answered. How questions and answers travel
+//! is not decided here: they are numbers.
+//!
+//! ```
+//! use lapa::config::Experiment;
+//! use lapa::data;
+//! use lapa::remote::{BaseStation, Device, Model};
+//!
+//! let text = "
+//!     data.name = 'synthetic'
+//!     model.name = 'logistic'
+//!     run = { rounds = 2, seed = 3 }
+//!     transmit.uplink = 'ideal'
+//!     partition = { iid = 2, non_iid = 0, iid_samples = [20, 40] }
+//!     privacy.epsilon = 8
+//! ";
+//! let experiment = Experiment::from_toml(text, "example", &[])?;
+//! let digits = data::digits(200, 50);
+//! let folder = tempfile::tempdir()?;
+//! let ledger = |device: u32| folder.path().join(format!("{device}.db"));
+//! let mut devices = Vec::new();
+//! for device in 0..2 {
+//!     devices.push(Device::of_partition(&experiment, &digits, device, true, &ledger(device))?);
+//! }
+//! let facts: Vec<_> = devices.iter_mut().map(Device::describe).collect::<Result<_, _>>()?;
+//! let model = Model::Configured(digits.clone());
+//! let mut station = BaseStation::open(&experiment, model, &facts, &folder.path().join("run"))?;
+//! let run = station.run().to_string();
+//! let mut answers = std::collections::BTreeMap::new();
+//! for question in station.ask(&[0, 1])? {
+//!     let device = &mut devices[question.device as usize];
+//!     let answer = device.train(&run, question.round, station.parameters(), question.share)?;
+//!     answers.insert(question.device, answer.into_gradient());
+//! }
+//! let step = station.step(answers)?;
+//! assert_eq!((step.record.round, step.dropped.len()), (1, 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answers;
+mod device;
+mod error;
+mod station;
+mod vet;
+
+pub use device::Device;
+pub use error::RemoteError;
+pub use station::{BaseStation, Model, Question, Step};
+pub use vet::{Dropped, Reason};
+
+use lapa_privacy::NoiseKind;
+use serde::{Deserialize, Serialize};
+
+use crate::aggregate::Threshold;
+use crate::config::{Entropy, Experiment, UplinkName};
+use crate::privatize::{PrivatizeError, certified};
+
+/// What a base station is told of a device: public numbers only.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The device, from 0.
+    pub device: u32,
+    /// Its public number of samples: |D_k|, or n̂ where that is not public.
+    pub samples: u32,
+    /// Parameters of its model.
+    pub parameters: usize,
+    /// Classes of its labels; 0 where the model is trained elsewhere.
+    pub classes: usize,
+    /// Rounds that it expects of a run.
+    pub rounds: u32,
+    /// The budget ε that it holds itself to; ∞ where nothing is enforced.
+    #[serde(with = "crate::observe::number")]
+    pub epsilon: f64,
+    /// δ
+    pub delta: f64,
+    /// What is left of the budget, in the currency of its filter; ∞ where nothing is enforced.
+    #[serde(with = "crate::observe::number")]
+    pub left: f64,
+    /// Whether its noise follows from a seed: a simulation, which protects nobody.
+    pub seeded: bool,
+}
+
+/// The experiment of a real federation, or why it is none.
+fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteError> {
+    let mut experiment = experiment.clone();
+    let refuse = |what: String, instead| Err(RemoteError::Config { what, instead });
+    if experiment.transmit.uplink != UplinkName::Ideal {
+        let what = format!(
+            "transmit.uplink = {} simulates a radio link between devices in one process",
+            serde_json::to_string(&experiment.transmit.uplink).unwrap_or_default()
+        );
+        return refuse(what, "transmit.uplink = \"ideal\"");
+    }
+    if experiment.aggregate.threshold() != Threshold::None {
+        let what = "a threshold on links ([aggregate]) needs the links of a simulation".into();
+        return refuse(what, "no ser_threshold and no sinr_threshold_db");
+    }
+    if let Some(ledger) = &experiment.privacy.ledger {
+        let what = format!("privacy.ledger = \"{}\" is one for all devices", ledger.display());
+        return refuse(what, "a ledger of its own for each device");
+    }
+    if !seeded && !certified(&experiment) {
+        let what =
+            "this configuration gives a device no budget that it could hold itself to".into();
+        return refuse(what, "privacy.epsilon on privacy.basis = \"certified\"");
+    }
+    experiment.privacy.entropy = if seeded { Entropy::Seed } else { Entropy::Os };
+    Ok(experiment)
+}
+
+/// Refuses what a model that is trained elsewhere does not go with.
+fn check_model_elsewhere(experiment: &Experiment) -> Result<(), RemoteError> {
+    let refuse = |what: &str, instead| Err(RemoteError::Config { what: what.into(), instead });
+    if experiment.privacy.noise == NoiseKind::DiscreteGaussian {
+        let what = "privacy.noise = \"discrete-gaussian\" rounds the gradients of single samples, \
+                    which a model that is trained elsewhere does not show";
+        return refuse(what, "privacy.noise = \"gaussian\"");
+    }
+    if experiment.learn.clip_norm.is_none() {
+        return refuse("nothing is clipped", "learn.clip_norm");
+    }
+    if experiment.aggregate.rule.reads_labels() {
+        let what = "aggregate.rule goes by labels, of which a model that is trained elsewhere tells \
+                    nothing";
+        return refuse(what, "aggregate.rule = \"fedavg\" or \"fedadp\"");
+    }
+    Ok(())
+}
+
+/// What is refused is said as such, wherever it comes from.
+impl From<crate::privatize::Refusal> for RemoteError {
+    fn from(refusal: crate::privatize::Refusal) -> Self {
+        Self::Privatize(PrivatizeError::Refused(refusal))
+    }
+}

@@ -1,0 +1,94 @@
+//! Which answers a base station takes.
+
+use std::fmt;
+
+use lapa_privacy::{Adjacency, ClipUnit, Event, Release};
+
+use crate::privatize::Granted;
+
+/// An answer that was left out, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dropped {
+    /// Who sent it.
+    pub device: u32,
+    /// Why it was left out.
+    pub reason: Reason,
+}
+
+/// Why an answer is left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// The device was not asked.
+    NotAsked,
+    /// It is not an update of this model.
+    Length {
+        /// How many values it has.
+        given: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// A value is not a number, or infinite.
+    NotFinite {
+        /// Where.
+        index: usize,
+    },
+    /// It is longer than anything that a device makes that clips and noises as agreed.
+    TooLong {
+        /// Its Euclidean norm.
+        norm: f64,
+        /// The most that is believed.
+        most: f64,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAsked => write!(f, "it was not asked"),
+            Self::Length { given, expected } => {
+                write!(f, "{given} values for a model of {expected}")
+            }
+            Self::NotFinite { index } => write!(f, "value {index} is not finite"),
+            Self::TooLong { norm, most } => write!(
+                f,
+                "its norm is {norm:.3e}, but what is clipped and noised as agreed has at most \
+                 {most:.3e}"
+            ),
+        }
+    }
+}
+
+/// Why an answer to what was `granted` is left out, if it is.
+pub(super) fn vet(granted: &Granted, answer: &[f32], expected: usize) -> Result<(), Reason> {
+    if answer.len() != expected {
+        return Err(Reason::Length { given: answer.len(), expected });
+    }
+    if let Some(index) = answer.iter().position(|value| !value.is_finite()) {
+        return Err(Reason::NotFinite { index });
+    }
+    let norm = answer.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();
+    match &granted.event {
+        Event::Release(release) => match longest(release, expected) {
+            Some(most) if norm > most => Err(Reason::TooLong { norm, most }),
+            _ => Ok(()),
+        },
+        Event::Histogram(_) | Event::NonPrivate { .. } => Ok(()),
+    }
+}
+
+/// The longest update of an honest device: what is clipped, and noise, whose norm passes
+/// σ(√q + 12) with a probability below e⁻⁷² (Gaussian concentration of a 1-Lipschitz function).
+/// None where the device's number of samples, and so the size of a batch, is not public.
+fn longest(release: &Release, coordinates: usize) -> Option<f64> {
+    let clipped = match release.clip {
+        ClipUnit::Device => release.clip_norm,
+        // At most all samples are in a batch.
+        ClipUnit::Sample if release.adjacency != Adjacency::AddRemove => {
+            release.clip_norm * (f64::from(release.records) / release.denominator).max(1.0)
+        }
+        ClipUnit::Sample => return None,
+    };
+    let noise = release.sigma_artificial * ((coordinates as f64).sqrt() + 12.0);
+    // Rounding to single precision adds no more than a millionth.
+    Some((clipped + noise) * (1.0 + 1e-6))
+}

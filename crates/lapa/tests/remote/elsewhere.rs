@@ -1,0 +1,99 @@
+//! Models that are trained elsewhere.
+
+use std::collections::BTreeMap;
+
+use lapa::remote::{BaseStation, Device, Facts, Model};
+use lapa_privacy::calibrate;
+use lapa_privacy::{Budget, Event, Release};
+
+use crate::common;
+
+const CHANGES: &[&str] =
+    &["privacy.epsilon=8", "transmit.uplink=ideal", "learn.clip_norm=0.5", "run.rounds=4"];
+
+fn devices(folder: &std::path::Path, seeded: bool, q: usize) -> Vec<Device> {
+    let experiment = common::experiment(CHANGES);
+    let device = |device: u32| {
+        let ledger = folder.join(format!("{device}.db"));
+        Device::of_updates(&experiment, device, 100 + device, q, seeded, &ledger).unwrap()
+    };
+    (0..3).map(device).collect()
+}
+
+/// σ is that of the Gaussian mechanism for 4 releases of sensitivity 2C, by the calibration of
+/// another module; the noise has this σ (χ² with 20 000 degrees, α below 1e-9 at 5 σ).
+#[test]
+fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
+    let folder = tempfile::tempdir().unwrap();
+    let q = 20_000;
+    let mut devices = devices(folder.path(), true, q);
+    let facts: Vec<Facts> = devices.iter_mut().map(|device| device.describe().unwrap()).collect();
+    let model = Model::Elsewhere(vec![1.0; q]);
+    let experiment = common::experiment(CHANGES);
+    let path = folder.path().join("station");
+    let mut station = BaseStation::open(&experiment, model, &facts, &path).unwrap();
+    assert!(station.evaluate().is_err());
+    let z = calibrate::gaussian_noise_multiplier(Budget::new(8.0, 1e-5).unwrap(), 4).unwrap();
+    let sigma = z * 2.0 * 0.5;
+    for round in 1..=4 {
+        let mut answers = BTreeMap::new();
+        for question in station.ask(&[0, 1, 2]).unwrap() {
+            let device = &mut devices[question.device as usize];
+            // Far too long, and not a number: clipped, and zero.
+            let raw = if question.device == 2 { f32::NAN } else { 3.0 };
+            let update = vec![raw; q];
+            let answer = device.privatize(station.run(), round, &update, question.share).unwrap();
+            assert!((answer.sigma() / sigma - 1.0).abs() < 1e-9, "{} {sigma}", answer.sigma());
+            let mean = if question.device == 2 { 0.0 } else { 0.5 / (q as f32).sqrt() };
+            let squares: f64 =
+                answer.gradient().iter().map(|g| f64::from(g - mean).powi(2)).sum::<f64>();
+            let ratio = squares / (q as f64 * sigma * sigma);
+            assert!((ratio - 1.0).abs() < 5.0 * (2.0 / q as f64).sqrt(), "{ratio}");
+            // Another update for the same question: the answer stands.
+            let again = device.privatize(station.run(), round, &vec![9.0; q], question.share);
+            assert_eq!(again.unwrap(), answer);
+            answers.insert(question.device, answer.into_gradient());
+        }
+        let step = station.step(answers).unwrap();
+        assert_eq!((step.dropped.len(), step.record.accuracy), (0, None));
+    }
+    for device in &mut devices {
+        let spent = device.spent().unwrap();
+        assert!(spent.epsilon <= 8.0 && spent.epsilon > 7.99, "{spent:?}");
+        assert_eq!(spent.releases, 4);
+    }
+    let ledger = lapa_privacy::ledger::Ledger::open_read_only(&folder.path().join("1.db")).unwrap();
+    for recorded in ledger.releases().unwrap() {
+        let Event::Release(release @ Release { .. }) = recorded.event else { panic!() };
+        assert_eq!(release.sensitivity().unwrap(), 1.0);
+    }
+    assert!(path.join("model.safetensors").is_file());
+    drop(station);
+    let model = Model::Elsewhere(vec![1.0; q]);
+    let station = BaseStation::open(&experiment, model, &facts, &path).unwrap();
+    assert_eq!((station.round(), station.parameters().len()), (4, q));
+}
+
+#[test]
+fn what_does_not_go_with_models_elsewhere_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("0.db");
+    let error = |changes: &[&str], samples, q| {
+        let sigma = changes.iter().any(|change| change.contains("sigma"));
+        let base = CHANGES.iter().filter(|change| !sigma || !change.contains("epsilon"));
+        let changes: Vec<&str> = base.chain(changes).copied().collect();
+        let experiment = common::experiment(&changes);
+        let device = Device::of_updates(&experiment, 0, samples, q, true, &ledger);
+        device.err().expect("a refusal").to_string()
+    };
+    assert!(error(&["privacy.noise=discrete-gaussian"], 10, 10).contains("single samples"));
+    assert!(error(&["aggregate.rule=wasserstein"], 10, 10).contains("goes by labels"));
+    assert!(error(&["privacy.initial_sigma=0.1"], 10, 10).contains("privacy.epsilon"));
+    assert!(error(&[], 0, 10).contains("at least one"));
+    assert!(error(&[], 10, 0).contains("at least one"));
+    let mut device = devices(folder.path(), true, 10).remove(0);
+    let refused = device.privatize("run", 1, &[0.0; 9], 1.0).unwrap_err();
+    assert!(refused.to_string().contains("9 values, its model has 10"), "{refused}");
+    let error = device.train("run", 1, &[0.0; 10], 1.0).unwrap_err().to_string();
+    assert!(error.contains("no records to train on"), "{error}");
+}

@@ -1,0 +1,140 @@
+//! Seeded devices are the simulator's, bit by bit.
+
+use lapa::federation::Federation;
+
+use crate::{Setting, bits, common};
+
+const ALL: [u32; 4] = [0, 1, 2, 3];
+
+/// Every way that the releases of a device can be declared, and weights that need histograms.
+const CASES: &[&[&str]] = &[
+    &["privacy.epsilon=8"],
+    &["privacy.epsilon=8", "privacy.allocator=uniform", "privacy.sampling=fixed"],
+    &["privacy.epsilon=8", "privacy.allocator=lapa"],
+    &["privacy.epsilon=8", "privacy.allocator=lapa", "privacy.sampling=fixed"],
+    &["privacy.epsilon=4", "privacy.allocator=arb", "learn.momentum=0.9", "learn.averaging=0.5"],
+    &["privacy.epsilon=8", "privacy.noise=discrete-gaussian"],
+    &["privacy.epsilon=8", "privacy.adjacency=add-remove"],
+    &["privacy.initial_sigma=0.05"],
+    &[
+        "profile=paper",
+        "privacy.initial_sigma=0.01",
+        "privacy.allocator=lapa",
+        "model.name=logistic",
+    ],
+    &["privacy.epsilon=8", "aggregate.rule=wasserstein", "aggregate.histograms=noisy"],
+    &["privacy.epsilon=8", "aggregate.rule=noise-aware", "aggregate.histograms=public"],
+    &["privacy.epsilon=8", "aggregate.rule=fedadp", "run.participation=0.5"],
+    &["privacy.allocator=none"],
+    &["privacy.epsilon=8", "model.start=random", "run.rounds=3"],
+];
+
+#[test]
+fn seeded_devices_give_the_model_of_the_simulator_bit_by_bit() {
+    for case in CASES {
+        let mut setting = Setting::new(case);
+        let mut simulator = Federation::new(setting.experiment.clone(), common::data()).unwrap();
+        let mut station = setting.station();
+        assert_eq!(bits(station.parameters()), bits(&simulator.model().parameters), "{case:?}");
+        for _ in 0..station.rounds() {
+            let expected = simulator.next_round().unwrap();
+            let step = setting.round(&mut station, &ALL);
+            let model = simulator.model();
+            assert_eq!(bits(station.parameters()), bits(&model.parameters), "{case:?}");
+            assert_eq!(bits(station.evaluated()), bits(model.evaluated()), "{case:?}");
+            assert_eq!((step.dropped.len(), step.missing.len()), (0, 0));
+            let (mut ours, mut theirs) = (step.record, expected);
+            // The base station does not see what is before the noise, nor the same clock.
+            (ours.seconds, theirs.seconds) = (0.0, 0.0);
+            if let lapa::observe::DeviceRecords::List(list) = &mut theirs.devices {
+                for device in list {
+                    (device.gradient_norm, device.clipped) = (None, None);
+                }
+            }
+            assert_eq!(ours, theirs, "{case:?}");
+        }
+        let (ours, theirs) = (station.summary().unwrap(), simulator.privacy().unwrap());
+        assert_eq!(ours.privacy, theirs, "{case:?}");
+        assert_eq!(station.evaluate().unwrap(), simulator.evaluate());
+        for device in ALL {
+            let spent = setting.devices[device as usize].spent().unwrap();
+            let expected = simulator.budgets().declared(device).map(|f| f.budget().epsilon());
+            assert_eq!(spent.declared, expected.unwrap_or(f64::INFINITY));
+            assert!(spent.epsilon <= spent.declared || spent.epsilon == f64::INFINITY);
+        }
+    }
+}
+
+#[test]
+fn processes_that_restart_after_every_message_change_nothing() {
+    for case in [
+        &["privacy.epsilon=8", "privacy.allocator=lapa"][..],
+        &["privacy.epsilon=8", "aggregate.rule=wasserstein", "aggregate.histograms=noisy"],
+    ] {
+        let mut setting = Setting::new(case);
+        let mut simulator = Federation::new(setting.experiment.clone(), common::data()).unwrap();
+        let name = setting.station().run().to_string();
+        for round in 1..=6 {
+            let mut station = setting.station();
+            assert_eq!((station.run(), station.round()), (name.as_str(), round - 1));
+            setting.restart_devices();
+            setting.round(&mut station, &ALL);
+            simulator.next_round().unwrap();
+            assert_eq!(bits(station.parameters()), bits(&simulator.model().parameters));
+        }
+        assert!(setting.path().join("summary.json").is_file());
+        let mut station = setting.station();
+        assert_eq!(station.round(), 6);
+        let error = station.ask(&ALL).unwrap_err();
+        assert_eq!(error.to_string(), "all rounds are done");
+    }
+}
+
+/// With the weights of those that answered, which are |D_k| over their sum.
+#[test]
+fn a_round_without_one_device_averages_the_others() {
+    let mut setting = Setting::new(&["privacy.epsilon=8", "privacy.allocator=lapa"]);
+    let mut station = setting.station();
+    setting.round(&mut station, &ALL);
+    let before = station.parameters().to_vec();
+    let questions = station.ask(&ALL).unwrap();
+    assert_eq!(questions.len(), 4);
+    let mut answers = setting.answers(&station, &questions);
+    let lost = answers.remove(&2).unwrap();
+    let samples: Vec<f64> = setting.facts().iter().map(|facts| f64::from(facts.samples)).collect();
+    let total = samples[0] + samples[1] + samples[3];
+    let rate = setting.experiment.learn.learning_rate as f32;
+    let mut expected = before.clone();
+    let mut sum = vec![0.0f32; before.len()];
+    for (&device, answer) in &answers {
+        let weight = (samples[device as usize] / total) as f32;
+        sum.iter_mut().zip(answer).for_each(|(sum, g)| *sum += weight * g);
+    }
+    expected.iter_mut().zip(&sum).for_each(|(w, g)| *w -= rate * g);
+    let step = station.step(answers).unwrap();
+    assert_eq!(step.missing, [2]);
+    for (ours, theirs) in station.parameters().iter().zip(&expected) {
+        assert!((ours - theirs).abs() <= 1e-6 * (1.0 + theirs.abs()), "{ours} {theirs}");
+    }
+    let device = &common::devices(&step.record)[2];
+    assert_eq!((device.weight, device.selected), (0.0, true));
+    assert!(device.epsilon > 0.0, "it may have released what was lost");
+    assert!(lost.iter().any(|&value| value != 0.0));
+    // The others and it go on.
+    let step = setting.round(&mut station, &ALL);
+    assert!(step.missing.is_empty());
+    // Absent from the beginning: not asked, and not charged.
+    let charged = setting.charged(1).len();
+    let step = setting.round(&mut station, &[0, 2, 3]);
+    assert_eq!((step.missing.len(), setting.charged(1).len()), (0, charged));
+}
+
+#[test]
+fn a_round_without_any_answer_leaves_the_model() {
+    let mut setting = Setting::new(&["privacy.epsilon=8"]);
+    let mut station = setting.station();
+    let before = bits(station.parameters());
+    assert_eq!(station.ask(&[]).unwrap(), []);
+    station.step(Default::default()).unwrap();
+    assert_eq!((bits(station.parameters()), station.round()), (before, 1));
+}
