@@ -19,6 +19,7 @@ fn send(sigma: f64, stream_of: (u64, u64)) -> Received {
         link: Link::ideal(0),
         scale: 1.0,
         sigma_channel: 0.0,
+        share: f64::NAN,
         sigma_required: sigma,
         event: Event::Release(release(sigma)),
         epsilon: f64::NAN,
