@@ -66,10 +66,12 @@ pub fn exit_code(status: ExitStatus) -> ExitCode {
 /// Builds the `lapa` program and returns its path.
 pub fn build_lapa(release: bool) -> Result<PathBuf, String> {
     let mut command = cargo();
-    command.args(["build", "--package", "lapa-cli", "--bin", "lapa"]);
-    if release {
-        command.arg("--release");
-    }
+    command.args(["build", "--package", "lapa-cli"]);
+    match release {
+        true => command.args(["--bin", "lapa", "--release"]),
+        // With the features that the tests and the Python package have: one compilation for all.
+        false => command.args(["--package", "lapa-python"]),
+    };
     eprintln!("$ {}", shown(&command));
     command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let messages = output(&mut command)?;

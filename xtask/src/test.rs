@@ -1,6 +1,6 @@
 //! `cargo xtask test`.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::{Outcome, browser, process, python};
 
@@ -10,9 +10,10 @@ const DATA_SETS: [&str; 2] = ["mnist", "fashion-mnist"];
 /// Fetches the data sets, runs the tests, opens a report in a browser, and tests the Python package.
 /// Passes on the exit code of what fails first.
 pub fn run(long: bool) -> Outcome {
+    let lapa = process::build_lapa(false)?;
     for name in DATA_SETS {
-        let mut get = process::cargo();
-        get.args(["run", "--quiet", "--package", "lapa-cli", "--", "data", "get", name]);
+        let mut get = Command::new(&lapa);
+        get.args(["data", "get", name]);
         if !process::run(&mut get)?.success() {
             eprintln!("notice: could not get {name}; the tests that need it will skip");
         }

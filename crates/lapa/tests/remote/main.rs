@@ -16,68 +16,69 @@ use lapa::config::Experiment;
 use lapa::remote::{BaseStation, Device, Facts, Model, Question, RemoteError, Step};
 
 /// Four devices in a folder, and what is needed to open a base station there.
-pub struct Setting {
-    pub experiment: Experiment,
-    pub folder: tempfile::TempDir,
-    pub devices: Vec<Device>,
-    pub seeded: bool,
+struct Setting {
+    experiment: Experiment,
+    folder: tempfile::TempDir,
+    devices: Vec<Device>,
+    seeded: bool,
 }
 
-/// The changes that make an experiment one of devices that share no memory.
-const IDEAL: &str = "transmit.uplink=ideal";
+/// With the change that makes an experiment one of devices that share no memory.
+fn ideal<'a>(changes: &[&'a str]) -> Vec<&'a str> {
+    ["transmit.uplink=ideal"].into_iter().chain(changes.iter().copied()).collect()
+}
 
 impl Setting {
-    pub fn new(changes: &[&str]) -> Self {
+    fn new(changes: &[&str]) -> Self {
         Self::with(changes, true)
     }
 
-    pub fn with(changes: &[&str], seeded: bool) -> Self {
-        let changes: Vec<&str> = [IDEAL].into_iter().chain(changes.iter().copied()).collect();
-        let experiment = common::experiment(&changes);
+    fn with(changes: &[&str], seeded: bool) -> Self {
+        let experiment = common::experiment(&ideal(changes));
         let folder = tempfile::tempdir().unwrap();
         let mut setting = Self { experiment, folder, devices: Vec::new(), seeded };
         setting.restart_devices();
         setting
     }
 
-    pub fn ledger(&self, device: u32) -> std::path::PathBuf {
+    fn ledger(&self, device: u32) -> std::path::PathBuf {
         self.folder.path().join(format!("device-{device}.db"))
     }
 
     /// Every device as a new process would find it.
-    pub fn restart_devices(&mut self) {
+    fn restart_devices(&mut self) {
         self.devices.clear();
         for device in 0..4 {
             self.devices.push(self.device(device).unwrap());
         }
     }
 
-    pub fn device(&self, device: u32) -> Result<Device, RemoteError> {
+    fn device(&self, device: u32) -> Result<Device, RemoteError> {
         let ledger = self.ledger(device);
         Device::of_partition(&self.experiment, &common::data(), device, self.seeded, &ledger)
     }
 
-    pub fn facts(&mut self) -> Vec<Facts> {
+    fn facts(&mut self) -> Vec<Facts> {
         self.devices.iter_mut().map(|device| device.describe().unwrap()).collect()
     }
 
     /// The base station of the folder, as a new process would find it.
-    pub fn station(&mut self) -> BaseStation {
+    fn station(&mut self) -> BaseStation {
         let facts = self.facts();
         self.open(&facts).unwrap()
     }
 
-    pub fn open(&self, facts: &[Facts]) -> Result<BaseStation, RemoteError> {
+    fn open(&self, facts: &[Facts]) -> Result<BaseStation, RemoteError> {
         let model = Model::Configured(common::data());
         BaseStation::open(&self.experiment, model, facts, &self.path())
     }
 
-    pub fn path(&self) -> std::path::PathBuf {
+    fn path(&self) -> std::path::PathBuf {
         self.folder.path().join("station")
     }
 
     /// What the devices answer, those that refuse left out.
-    pub fn answers(
+    fn answers(
         &mut self,
         station: &BaseStation,
         questions: &[Question],
@@ -95,7 +96,7 @@ impl Setting {
     }
 
     /// One round with the devices that are present.
-    pub fn round(&mut self, station: &mut BaseStation, present: &[u32]) -> Step {
+    fn round(&mut self, station: &mut BaseStation, present: &[u32]) -> Step {
         if let Some(questions) = Some(station.ask_histograms().unwrap()).filter(|q| !q.is_empty()) {
             let mut counts = BTreeMap::new();
             for question in questions.iter().rev() {
@@ -111,18 +112,18 @@ impl Setting {
     }
 
     /// What each device's own ledger says was released, and what it cost.
-    pub fn charged(&self, device: u32) -> Vec<(u32, f64)> {
+    fn charged(&self, device: u32) -> Vec<(u32, f64)> {
         charged(&self.ledger(device))
     }
 }
 
 /// Round and cost of every release in a ledger.
-pub fn charged(ledger: &Path) -> Vec<(u32, f64)> {
+fn charged(ledger: &Path) -> Vec<(u32, f64)> {
     let ledger = lapa_privacy::ledger::Ledger::open_read_only(ledger).unwrap();
     ledger.releases().unwrap().iter().map(|release| (release.round, release.cost)).collect()
 }
 
 /// The bits of numbers, so that −0 and NaN are told apart as well.
-pub fn bits(values: &[f32]) -> Vec<u32> {
+fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }

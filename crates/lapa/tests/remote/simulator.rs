@@ -1,8 +1,6 @@
 //! Seeded devices are the simulator's, bit by bit.
 
-use lapa::federation::Federation;
-
-use crate::{Setting, bits, common};
+use crate::{Setting, bits, common, ideal};
 
 const ALL: [u32; 4] = [0, 1, 2, 3];
 
@@ -33,7 +31,7 @@ const CASES: &[&[&str]] = &[
 fn seeded_devices_give_the_model_of_the_simulator_bit_by_bit() {
     for case in CASES {
         let mut setting = Setting::new(case);
-        let mut simulator = Federation::new(setting.experiment.clone(), common::data()).unwrap();
+        let mut simulator = common::federation(&ideal(case));
         let mut station = setting.station();
         assert_eq!(bits(station.parameters()), bits(&simulator.model().parameters), "{case:?}");
         for _ in 0..station.rounds() {
@@ -72,7 +70,7 @@ fn processes_that_restart_after_every_message_change_nothing() {
         &["privacy.epsilon=8", "aggregate.rule=wasserstein", "aggregate.histograms=noisy"],
     ] {
         let mut setting = Setting::new(case);
-        let mut simulator = Federation::new(setting.experiment.clone(), common::data()).unwrap();
+        let mut simulator = common::federation(&ideal(case));
         let name = setting.station().run().to_string();
         for round in 1..=6 {
             let mut station = setting.station();

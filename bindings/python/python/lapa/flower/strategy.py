@@ -18,7 +18,7 @@ from . import records
 
 log = logging.getLogger("flwr")
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 2.0
 
 
 class LapaStrategy(FedAvg):
@@ -243,10 +243,14 @@ class LapaStrategy(FedAvg):
         replies = {reply.metadata.src_node_id: reply for reply in grid.send_and_receive(asked, timeout=self._timeout)}
         described = []
         for node in new:
-            facts = self._introduction(replies.get(node), online)
-            self._devices[node] = None if facts is None else facts["device"]
+            reply = replies.get(node)
+            facts = self._introduction(reply, online)
             if facts is not None:
                 described.append(facts)
+                self._devices[node] = facts["device"]
+            elif reply is None or not reply.has_error():
+                self._devices[node] = None
+            # One that had an error is asked again: it may have been a passing one.
         return described
 
     def _introduction(self, reply: Message | None, online: set[int]) -> dict | None:
