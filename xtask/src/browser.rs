@@ -54,11 +54,11 @@ pub fn run() -> Outcome {
         fs::remove_dir_all(&folder).map_err(|error| failed("empty", &folder, &error))?;
     }
     fs::create_dir_all(&folder).map_err(|error| failed("create", &folder, &error))?;
-    let [report, study] = make_reports(&folder)?;
-    check_the_check(browser, &folder, &report)?;
+    let pages = make_reports(&folder)?;
+    check_the_check(browser, &folder, &pages[0])?;
 
     let mut code = ExitCode::SUCCESS;
-    for page in &[report, study] {
+    for page in &pages {
         match complaint(&open(browser, page, &folder)?) {
             None => eprintln!("{}: opened, nothing on the console", page.display()),
             Some(complaint) => {
@@ -70,8 +70,8 @@ pub fn run() -> Outcome {
     Ok(code)
 }
 
-/// The page of a small run, and that of a study which needs no run.
-fn make_reports(folder: &Path) -> Result<[PathBuf; 2], String> {
+/// The page of a small run, that of a study which needs no run, and that of an audit.
+fn make_reports(folder: &Path) -> Result<[PathBuf; 3], String> {
     let lapa = process::build_lapa(false)?;
     let config = folder.join("small.toml");
     fs::write(&config, CONFIG).map_err(|error| failed("write", &config, &error))?;
@@ -79,10 +79,12 @@ fn make_reports(folder: &Path) -> Result<[PathBuf; 2], String> {
         &["run", "small.toml", "--quiet", "--out", "run"][..],
         &["report", "run"],
         &["reproduce", "layout", "--quick", "--quiet", "--out", "study"],
+        &["audit", "small.toml", "--attack", "ledger,inversion", "--quiet", "--out", "audit"],
     ] {
         process::output(Command::new(&lapa).current_dir(folder).args(arguments))?;
     }
-    Ok(["run", "study"].map(|name| folder.join(name).join("report.html")))
+    let pages = ["run/report.html", "study/report.html", "audit/audit.html"];
+    Ok(pages.map(|page| folder.join(page)))
 }
 
 /// Opens pages that are broken on purpose: a check that lets them pass is worth nothing.
