@@ -37,6 +37,7 @@ fn flower_says_what_is_not_installed() {
     }
     let text = failure(with_python(place.path(), 1).args(["flower", "up"]), 2);
     assert!(text.contains("`python3` does not work"), "{text}");
-    let text = failure(lapa(place.path()).env("PATH", "").args(["flower", "up"]), 2);
+    let nowhere = place.path().join("nowhere");
+    let text = failure(lapa(place.path()).env("PATH", nowhere).args(["flower", "up"]), 2);
     assert!(text.contains("needs Python, but `python3` cannot start"), "{text}");
 }
