@@ -19,10 +19,18 @@ pub enum Command {
 ///
 /// Runs `python3 -m lapa.flower up ARGUMENTS`, with the Python that is first on the search path. It
 /// shows the log of the run, and ends every process when the run has ended or on Ctrl-C. Arguments:
-/// [CONFIG] [-c KEY=VALUE] [--nodes N] [--rounds N] [--secure] [--seeded] [--app DIR] [--folder DIR]
-/// [--timeout S]; `lapa flower up --help` explains them.
+///
+///   [CONFIG] [-c KEY=VALUE]   the configuration, as for `lapa run`
+///   --nodes N, --rounds N     devices, rounds
+///   --secure                  TLS, and nodes with registered keys
+///   --seeded                  noise from the seed instead of the operating system
+///   --app DIR                 one's own app
+///   --folder DIR              where ledgers and the model stay
+///   --timeout S               seconds that a round may take
+///
+/// `python3 -m lapa.flower up --help` says more. Example: lapa flower up --nodes 5 --secure
 #[derive(Args)]
-#[command(disable_help_flag = true)]
+#[command(verbatim_doc_comment)]
 pub struct Arguments {
     /// What to pass on.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

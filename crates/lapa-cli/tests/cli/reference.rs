@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 16] = [
+const COMMANDS: [&[&str]; 19] = [
     &[],
     &["run"],
     &["init"],
@@ -23,6 +23,9 @@ const COMMANDS: [&[&str]; 16] = [
     &["bound"],
     &["sweep"],
     &["account"],
+    &["audit"],
+    &["flower"],
+    &["flower", "up"],
     &["bench"],
 ];
 
