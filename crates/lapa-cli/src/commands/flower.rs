@@ -56,7 +56,8 @@ pub fn execute(command: Command) -> Outcome {
         Some(3 | 4) => {
             return Err(Failure::usage(format!(
                 "`lapa flower` needs the Python package, which `{PYTHON}` does not have: install it \
-                 with `pip install 'lapa[flower]'`, or activate the environment that has it"
+                 from a clone with `pip install './bindings/python[flower]'`, or activate the \
+                 environment that has it"
             )));
         }
         _ => return Err(Failure::usage(format!("`{PYTHON}` does not work: {status}"))),

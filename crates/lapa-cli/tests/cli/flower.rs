@@ -33,7 +33,7 @@ fn flower_says_what_is_not_installed() {
     let place = TempDir::new().unwrap();
     for code in [3, 4] {
         let text = failure(with_python(place.path(), code).args(["flower", "up"]), 2);
-        assert!(text.contains("pip install 'lapa[flower]'"), "{text}");
+        assert!(text.contains("pip install './bindings/python[flower]'"), "{text}");
     }
     let text = failure(with_python(place.path(), 1).args(["flower", "up"]), 2);
     assert!(text.contains("`python3` does not work"), "{text}");

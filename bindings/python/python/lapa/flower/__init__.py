@@ -9,7 +9,7 @@ try:
     import flwr  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "lapa.flower needs Flower: pip install 'lapa[flower]', or 'flwr[simulation]>=1.41,<1.43'", name="flwr"
+        "lapa.flower needs Flower: pip install 'flwr[simulation]>=1.41,<1.43'", name="flwr"
     ) from error
 
 from .client import lapa_client, lapa_mod

@@ -10,7 +10,7 @@ name = "lapa-app"
 version = "1.0.0"
 description = "LAPA on Flower"
 license = { file = "LICENSE" }
-dependencies = ["flwr>=1.41,<1.43", "lapa"]
+dependencies = ["flwr>=1.41,<1.43"]
 
 [tool.flwr.app]
 publisher = "lapa"

@@ -247,7 +247,7 @@ def program(name: str) -> str:
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
-        raise FileNotFoundError(f"`{name}` is not installed: pip install 'lapa[flower]'")
+        raise FileNotFoundError(f"`{name}` is not installed: pip install 'flwr>=1.41,<1.43'")
     return found
 
 
