@@ -3,10 +3,11 @@
 use std::fmt;
 
 use lapa::observe::number;
+use lapa::privatize::round_up;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Exhibit, Statement};
+use crate::{Exhibit, Statement, at_least};
 
 /// A kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -128,7 +129,10 @@ impl Finding {
     pub fn judge(mut self, epsilon_lower: f64, epsilon_lower_gdp: Option<f64>) -> Self {
         let lower = epsilon_lower.max(epsilon_lower_gdp.unwrap_or(0.0));
         let refuted = |epsilon: f64, what: &str| {
-            (lower > epsilon).then(|| format!("the {what} ε = {epsilon:.4} (at least {lower:.4})"))
+            (lower > epsilon).then(|| {
+                let (said, seen) = (round_up(epsilon), at_least(Some(lower)));
+                format!("the {what} ε = {said} (at least {seen})")
+            })
         };
         let wrong: Vec<String> =
             [refuted(self.epsilon_claimed, "claimed"), refuted(self.epsilon_provable, "provable")]
