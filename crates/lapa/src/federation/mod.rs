@@ -88,6 +88,8 @@ impl Federation {
         data: Dataset,
         network: Network,
     ) -> Result<Self, FederationError> {
+        // Before the partition, which takes the labels to be below the number of classes.
+        check(&experiment, shape(&data), &network)?;
         let partition = crate::partition::partition(
             &experiment.partition,
             &data.train.labels,
