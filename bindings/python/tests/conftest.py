@@ -3,11 +3,8 @@
 import faulthandler
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
 
 #: Seconds after which a single test ends the whole run, with a trace of all threads.
 LIMIT = 300

@@ -3,13 +3,14 @@
 import doctest
 import inspect
 import re
+from pathlib import Path
 
 import numpy
 import pytest
 
 import lapa
-from conftest import ROOT
 
+ROOT = Path(__file__).resolve().parents[3]
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
 
 

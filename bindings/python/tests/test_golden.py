@@ -2,10 +2,11 @@
 
 import json
 import math
+from pathlib import Path
 
 import lapa
-from conftest import ROOT
 
+ROOT = Path(__file__).resolve().parents[3]
 FILE = ROOT / "crates" / "lapa-privacy" / "tests" / "vectors" / "dp_accounting.json"
 VECTORS = json.loads(FILE.read_text(encoding="utf-8"))
 
