@@ -27,8 +27,7 @@ impl Federation {
         self.collect_histograms()?;
         let devices = self.participants(round);
         let asked = self.ask(&devices)?;
-        self.learn(round, &asked.granted)?;
-        let sent = self.privatize(round, &asked.granted)?;
+        let sent = self.learn_and_privatize(round, &asked.granted)?;
         self.received = self.transmit(round, &asked.granted, sent)?;
         self.conclude(&asked, &asked.granted, start)
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use lapa::aggregate::{GlobalDelta, GlobalModel};
 use lapa::config::Norm;
 use lapa::data::Split;
-use lapa::model::{Batch, Kernels, Layer, Network, Shape, Worker, cnn, logistic, mlp};
+use lapa::model::{
+    BLOCK, Batch, Clipped, Kernels, Layer, Network, SampleClip, Shape, Worker, cnn, logistic, mlp,
+};
 use lapa::seed::{Purpose, stream};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -127,6 +129,20 @@ fn the_paper_s_cnn_has_21880_parameters() {
     }
 }
 
+/// The mean of the clipped gradients of a batch over `n`, and its report.
+fn clipped(
+    worker: &mut Worker,
+    parameters: &[f32],
+    batch: Batch<'_>,
+    norm: f64,
+    n: usize,
+) -> (Clipped, Vec<f32>) {
+    let mut gradient = vec![f64::NAN; parameters.len()];
+    let clip = SampleClip { norm, denominator: n as f64, block: BLOCK };
+    let report = worker.clipped_gradient(parameters, batch, clip, &mut gradient);
+    (report, gradient.iter().map(|&g| g as f32).collect())
+}
+
 #[test]
 fn per_sample_clipping_matches_pytorch() {
     let vector = vector("cnn_per_sample");
@@ -135,12 +151,13 @@ fn per_sample_clipping_matches_pytorch() {
     let norms = floats(&vector["sample_norms"]);
     for kernels in [Kernels::Fast, Kernels::Reference] {
         let (network, mut worker) = worker(&cnn(Norm::Group, 10), kernels);
-        let mut gradient = vec![f32::NAN; network.parameter_count()];
-        let batch = Batch { data: &data, samples: &all(&data) };
-        let n = batch.samples.len() as f32;
-        let report =
-            worker.clipped_gradient(&parameters, batch, clip_norm as f32, n, &mut gradient);
-        assert_eq!(report.clipped, norms.iter().filter(|&&norm| norm > clip_norm).count());
+        let samples = all(&data);
+        let batch = Batch { data: &data, samples: &samples };
+        // PyTorch's leave no room for rounding.
+        let widened = clip_norm / (1.0 - 1.0 / 1024.0);
+        let (report, gradient) = clipped(&mut worker, &parameters, batch, widened, samples.len());
+        assert_eq!(gradient.len(), network.parameter_count());
+        assert_eq!(report.clipped, norms.iter().filter(|&&norm| norm > widened).count());
         assert_gradient(&format!("per sample {kernels:?}"), &gradient, &vector);
     }
 }
@@ -223,9 +240,9 @@ fn compare_with_twin(shape: Shape, layers: &[Layer], n: usize, seed: u64) {
         let network = Arc::new(Network::with_kernels(shape, layers, kernels).unwrap());
         let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
         let mut worker = Worker::new(network);
-        let (mut plain, mut clipped) = (vec![f32::NAN; p.len()], vec![f32::NAN; p.len()]);
+        let mut plain = vec![f32::NAN; p.len()];
         let loss = worker.gradient(&p, batch, &mut plain);
-        worker.clipped_gradient(&p, batch, 0.5, n as f32, &mut clipped);
+        let (_, clipped) = clipped(&mut worker, &p, batch, 0.5, n);
         (loss, plain, clipped)
     };
     let (fast, twin) = (run(Kernels::Fast), run(Kernels::Reference));
@@ -321,32 +338,31 @@ proptest! {
     #[test]
     fn per_sample_path_matches_a_loop_of_single_samples(
         n in 1usize..12,
-        clip_norm in 0.05f32..4.0,
+        clip_norm in 0.05f64..4.0,
         seed in 0u64..1_000_000,
     ) {
         let (network, mut worker) = worker(&cnn(Norm::Group, 10), Kernels::Fast);
         let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
         let data = random_split(n, 28, 28, 10, seed);
         let samples = all(&data);
-        let mut clipped = vec![0.0; p.len()];
         let batch = Batch { data: &data, samples: &samples };
-        let report = worker.clipped_gradient(&p, batch, clip_norm, n as f32, &mut clipped);
+        let (report, clipped) = clipped(&mut worker, &p, batch, clip_norm, n);
         let mut sum = vec![0f64; p.len()];
         let mut gradient = vec![0.0; p.len()];
         let mut count = 0;
         for sample in samples.chunks(1) {
             worker.gradient(&p, Batch { data: &data, samples: sample }, &mut gradient);
-            let factor = (f64::from(clip_norm) / length(&gradient)).min(1.0);
-            count += usize::from(factor < 1.0);
+            count += usize::from(length(&gradient) > clip_norm);
+            // 2⁻¹⁰ of it is the margin that clipping leaves for rounding.
+            let factor = ((1.0 - 1.0 / 1024.0) * clip_norm / length(&gradient)).min(1.0);
             for (sum, &g) in sum.iter_mut().zip(&gradient) {
                 *sum += factor * f64::from(g) / n as f64;
             }
         }
         prop_assert_eq!(report.clipped, count);
-        prop_assert!(length(&clipped) <= f64::from(clip_norm));
+        prop_assert!(length(&clipped) <= clip_norm);
         let difference: Vec<f32> =
             clipped.iter().zip(&sum).map(|(&a, &b)| (f64::from(a) - b) as f32).collect();
-        // 10⁻⁵ of it is the margin that clipping leaves for rounding.
         prop_assert!(length(&difference) < 5e-5 * length(&clipped) + 1e-7);
     }
 }
@@ -400,15 +416,10 @@ fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {
             images[2 * pixels..3 * pixels].fill(255);
             let first = network.tensors()[0].range.clone();
             p[first].iter_mut().for_each(|w| *w *= 1e38);
-            let clipped = |worker: &mut Worker, samples: &[u32]| {
-                let mut gradient = vec![f32::NAN; p.len()];
-                let batch = Batch { data: &data, samples };
-                let report = worker.clipped_gradient(&p, batch, 1.0, 4.0, &mut gradient);
-                (report.dropped, gradient)
-            };
-            let (dropped, whole) = clipped(&mut worker, &[0, 1, 2, 3, 4, 5]);
-            let (none, rest) = clipped(&mut worker, &[0, 1, 3, 4, 5]);
-            assert_eq!((dropped, none), (1, 0), "{kernels:?} {norm:?}");
+            let mut of =
+                |samples: &[u32]| clipped(&mut worker, &p, Batch { data: &data, samples }, 1.0, 4);
+            let ((report, whole), (none, rest)) = (of(&[0, 1, 2, 3, 4, 5]), of(&[0, 1, 3, 4, 5]));
+            assert_eq!((report.dropped, none.dropped), (1, 0), "{kernels:?} {norm:?}");
             let difference: Vec<f32> = whole.iter().zip(&rest).map(|(a, b)| a - b).collect();
             assert!(length(&difference) <= 1e-6 * length(&rest), "{kernels:?} {norm:?}");
         }
@@ -421,16 +432,14 @@ fn the_denominator_is_public_and_an_empty_batch_is_zero() {
     let (network, mut worker) = worker(&cnn(Norm::Group, 10), Kernels::Fast);
     let p = network.initial_parameters(&mut stream(3, Purpose::ModelInit, 0, 0));
     let data = random_split(4, 28, 28, 10, 5);
-    let (mut by_two, mut by_eight) = (vec![0.0; p.len()], vec![0.0; p.len()]);
     let batch = Batch { data: &data, samples: &all(&data) };
-    worker.clipped_gradient(&p, batch, 0.5, 2.0, &mut by_two);
-    worker.clipped_gradient(&p, batch, 0.5, 8.0, &mut by_eight);
+    let (_, by_two) = clipped(&mut worker, &p, batch, 0.5, 2);
+    let (_, by_eight) = clipped(&mut worker, &p, batch, 0.5, 8);
     for (two, eight) in by_two.iter().zip(&by_eight) {
         assert!((two - 4.0 * eight).abs() <= 1e-6 * two.abs().max(1e-3));
     }
-    let mut empty = vec![f32::NAN; p.len()];
     let batch = Batch { data: &data, samples: &[] };
-    let report = worker.clipped_gradient(&p, batch, 0.5, 2.0, &mut empty);
+    let (report, empty) = clipped(&mut worker, &p, batch, 0.5, 2);
     assert_eq!((report.clipped, report.dropped), (0, 0));
     assert!(empty.iter().all(|&g| g == 0.0));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapa::config::{BatchSampling, Clip, Experiment, Learn, Update};
 use lapa::data::Split;
-use lapa::model::{Batch, Network, Worker};
+use lapa::model::{BLOCK, Batch, Network, SampleClip, Worker};
 use lapa::seed::{Purpose, stream};
 use rand::seq::index;
 use rayon::prelude::*;
@@ -193,8 +193,11 @@ fn mean_gradient(
 ) {
     match (learn.clip, learn.clip_norm) {
         (Clip::Sample, Some(norm)) => {
-            let size = batch.samples.len() as f32;
-            worker.clipped_gradient(parameters, batch, norm as f32, size, gradient);
+            let denominator = batch.samples.len() as f64;
+            let mut exact = vec![0.0; gradient.len()];
+            let clip = SampleClip { norm, denominator, block: BLOCK };
+            worker.clipped_gradient(parameters, batch, clip, &mut exact);
+            gradient.iter_mut().zip(exact).for_each(|(g, e)| *g = e as f32);
         }
         _ => {
             worker.gradient(parameters, batch, gradient);

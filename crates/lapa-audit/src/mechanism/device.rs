@@ -125,7 +125,7 @@ impl DeviceReleases {
 
     /// What a device uploads, before noise, if its batch holds the record (or what is in its
     /// place), all others being of zero gradient.
-    pub fn upload(&self, with: bool) -> Result<Vec<f32>, AuditError> {
+    pub fn upload(&self, with: bool) -> Result<Vec<f64>, AuditError> {
         let Device { learn, batches, grid, .. } = &self.device;
         let Some(&first) = self.inputs[usize::from(with)].first().filter(|&&first| first != REST)
         else {
@@ -143,7 +143,7 @@ impl DeviceReleases {
                 batches.sampling.denominator(learn.batch_fraction, batches.public_samples);
             // On a grid it is the sum over the one sample.
             let divided = if grid.is_some() { 1.0 } else { f64::from(batches.public_samples) };
-            let scale = (divided / denominator) as f32;
+            let scale = divided / denominator;
             update.gradient.iter_mut().for_each(|g| *g *= scale);
         }
         Ok(update.gradient)
@@ -167,7 +167,8 @@ impl Mechanism for DeviceReleases {
             learner
                 .local_update(learn, holding, &self.parameters, &mut rng, &mut update)
                 .map_err(|_| AuditError::NotFinite)?;
-            let private = PrivateUpdate::new(&mut update, granted, grid.as_ref(), &mut rng)?;
+            let private =
+                PrivateUpdate::new(&update, granted, grid.as_ref(), &mut rng, Vec::new())?;
             let first = released.len();
             released.extend_from_slice(error_free(private).gradient());
             // A receiver no better than declared: it has the noise that is counted, and no more.

@@ -33,7 +33,7 @@ impl Distinguisher {
     /// The test for the releases of a device, as they are declared; o is 0.
     pub fn new(releases: &DeviceReleases) -> Result<Self, AuditError> {
         let shift = |with: bool| -> Result<(Vec<f64>, f64), AuditError> {
-            let shift: Vec<f64> = releases.upload(with)?.into_iter().map(f64::from).collect();
+            let shift = releases.upload(with)?;
             let norm = shift.iter().map(|s| s * s).sum();
             Ok((shift, norm))
         };

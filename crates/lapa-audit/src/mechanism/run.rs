@@ -7,7 +7,7 @@ use lapa::learn::Batches;
 use lapa::page::Table;
 use lapa::privatize::grid;
 use lapa_privacy::allocate::Basis;
-use lapa_privacy::{Mechanism as Declared, Release};
+use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
 
 use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbours, draw};
 use crate::{
@@ -156,6 +156,7 @@ fn device(repeated: &Repeated, device: u32) -> Result<Device, AuditError> {
             public_samples: repeated.public_samples[device as usize],
             zero_if_not_finite: privacy.basis == Basis::Certified
                 && privacy.allocator != AllocatorName::None,
+            keeps_places: privacy.adjacency != Adjacency::AddRemove,
         },
         grid: grid(learn, privacy)?,
         releases: repeated.releases[device as usize].clone(),

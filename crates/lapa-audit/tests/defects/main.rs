@@ -64,6 +64,7 @@ fn sound() -> Device {
             sampling: BatchSampling::Full,
             public_samples: RECORDS,
             zero_if_not_finite: true,
+            keeps_places: true,
         },
         grid: None,
         releases: vec![release(sigma); ROUNDS],

@@ -27,9 +27,9 @@ fn send(sigma: f64, stream_of: (u64, u64)) -> Received {
     };
     // Gradients that are large in a few coordinates.
     let gradient = (0..COORDINATES).map(|i| if i % 10 == 0 { 0.3 } else { 1e-3 }).collect();
-    let mut update = LocalUpdate { gradient, ..LocalUpdate::default() };
+    let update = LocalUpdate { gradient, ..LocalUpdate::default() };
     let mut rng = stream(3, Purpose::Noise, stream_of.0, stream_of.1);
-    error_free(PrivateUpdate::new(&mut update, &granted, None, &mut rng).unwrap())
+    error_free(PrivateUpdate::new(&update, &granted, None, &mut rng, Vec::new()).unwrap())
 }
 
 /// The checks on a transcript whose noise has the standard deviation `sigma` and is drawn from the

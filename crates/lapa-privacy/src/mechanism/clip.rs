@@ -4,7 +4,8 @@
 /// 2⁻²⁴ for each scaled coordinate and n·2⁻⁵³ for the norm of n coordinates.
 pub const CLIP_MARGIN: f64 = 1.0 - 1e-5;
 
-/// Below this C the rounding of subnormal coordinates would no longer fit in the margin.
+/// Below this C the rounding of subnormal coordinates would no longer fit in the margin of
+/// [`clip`], which takes norms in f64.
 const SMALLEST_CLIP_NORM: f64 = 1e-30;
 
 /// What [`clip`] did.

@@ -17,16 +17,32 @@ pub fn add_gaussian<R: Rng + ?Sized>(
     sigma: f64,
     rng: &mut R,
 ) -> Result<(), SigmaError> {
+    let mut noised = noised(sigma, rng)?;
+    vector.iter_mut().for_each(|value| *value = noised((*value).into()));
+    Ok(())
+}
+
+/// As [`add_gaussian`], for a vector in f64: what is not rounded before the noise.
+pub fn release_gaussian<R: Rng + ?Sized>(
+    vector: &[f64],
+    sigma: f64,
+    rng: &mut R,
+    released: &mut Vec<f32>,
+) -> Result<(), SigmaError> {
+    released.clear();
+    released.extend(vector.iter().copied().map(noised(sigma, rng)?));
+    Ok(())
+}
+
+/// Noise on one coordinate after the other.
+fn noised<R: Rng + ?Sized>(sigma: f64, rng: &mut R) -> Result<impl FnMut(f64) -> f32, SigmaError> {
     if !(0.0..=LARGEST_SIGMA).contains(&sigma) {
         return Err(SigmaError { value: sigma, allowed: "from 0 to 1e36" });
     }
-    if sigma > 0.0 {
-        for value in vector {
-            let normal: f64 = rng.sample(StandardNormal);
-            *value = (f64::from(*value) + sigma * normal) as f32;
-        }
-    }
-    Ok(())
+    Ok(move |value| match sigma > 0.0 {
+        true => (value + sigma * rng.sample::<f64, _>(StandardNormal)) as f32,
+        false => value as f32,
+    })
 }
 
 #[cfg(test)]

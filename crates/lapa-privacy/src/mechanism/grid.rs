@@ -83,17 +83,17 @@ impl Grid {
 
     /// Whole steps of `value`, without what is left over. NaN is 0, and no value is larger than a
     /// clipped sample's: a refusal would tell something about the sample.
-    pub fn round_toward_zero(&self, value: f32) -> i64 {
+    pub fn round_toward_zero(&self, value: f64) -> i64 {
         // A power of two only moves the exponent.
-        (f64::from(value) / self.step).clamp(-self.reach, self.reach) as i64
+        (value / self.step).clamp(-self.reach, self.reach) as i64
     }
 
     /// Adds a clipped sample to the sum.
-    pub fn add(&self, sum: &mut [i64], sample: &[f32]) {
+    pub fn add<T: Copy + Into<f64>>(&self, sum: &mut [i64], sample: &[T]) {
         for (sum, &value) in sum.iter_mut().zip(sample) {
             // Saturation moves the sum by no more than the sample does: it costs no privacy even
             // where more samples are added than declared.
-            *sum = sum.saturating_add(self.round_toward_zero(value));
+            *sum = sum.saturating_add(self.round_toward_zero(value.into()));
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         {
             assert_eq!(grid.round_toward_zero(value), steps, "{value}");
         }
-        for (value, steps) in [(f32::NAN, 0), (f32::INFINITY, 400), (f32::MIN, -400)] {
+        for (value, steps) in [(f64::NAN, 0), (f64::INFINITY, 400), (f64::MIN, -400)] {
             assert_eq!(grid.round_toward_zero(value), steps, "{value}");
         }
     }

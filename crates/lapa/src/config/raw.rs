@@ -163,7 +163,7 @@ pub(super) struct RawLearn {
     /// What is clipped to clip_norm. The default follows profile.
     pub clip: Option<Clip>,
     /// Clipping norm; not with clip = "none". The default follows clip, update and batch_fraction.
-    #[schemars(range(min = 1e-30, max = 1e30))]
+    #[schemars(range(min = 1e-6, max = 1e12))]
     pub clip_norm: Option<f64>,
 }
 

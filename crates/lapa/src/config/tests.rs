@@ -237,7 +237,12 @@ fn impossible_values_are_refused_and_the_edges_accepted() {
             "a finite number at least 1e-12",
         ),
         ("learn.momentum", "1 -0.1 nan", "0 0.999", "a finite number at least 0 and below 1"),
-        ("learn.clip_norm", "0 -1 inf 1e-31", "1 0.5", "a finite number from 1e-30 to 1e+30"),
+        (
+            "learn.clip_norm",
+            "0 -1 inf 1e-7 1e13",
+            "1 0.5 1e-6",
+            "a finite number from 1e-6 to 1e+12",
+        ),
         ("partition.devices", "0", "15", "a whole number from 1 to 4294967295"),
     ];
     for (key, bad, good, allowed) in ranges {

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use lapa_privacy::Adjacency;
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::mechanism::os_stream;
 use lapa_wireless::units::Db;
@@ -11,10 +12,18 @@ use rand::seq::index;
 use super::{Federation, FederationError};
 use crate::config::{AllocatorName, Entropy, Experiment, NoneSelected};
 use crate::crew::lock;
-use crate::learn::{Batches, Holding, LocalUpdate};
+use crate::learn::{Batches, Holding};
 use crate::privatize::{self, Decision, Granted, PrivateUpdate, PrivatizeError};
 use crate::seed::{Purpose, stream};
 use crate::transmit::{Link, Received};
+
+/// Numbers of a device's update before noise, which only a simulation can know.
+pub(crate) struct Insight {
+    /// As [`LocalUpdate::norm`](crate::learn::LocalUpdate::norm).
+    pub norm: f64,
+    /// As [`LocalUpdate::clipped`](crate::learn::LocalUpdate::clipped).
+    pub clipped: f64,
+}
 
 /// Who of a round's devices sends. It follows from public numbers alone.
 pub(crate) struct Selection {
@@ -99,19 +108,22 @@ impl Federation {
         Ok(self.budgets.grant(round, links, &weights)?)
     }
 
-    /// Stage 3 for all devices with a grant.
-    pub(crate) fn learn(&mut self, round: u32, granted: &[Granted]) -> Result<(), FederationError> {
-        self.updates.resize_with(granted.len(), LocalUpdate::default);
-        for (update, received) in self.updates.iter_mut().zip(self.received.drain(..)) {
-            update.gradient = received.into_gradient();
-        }
-        let Self { experiment, data, partition, model, public_samples, crew, updates, .. } = self;
+    /// Stages 3 and 4 for all devices with a grant: each learns and adds its noise at once, so that
+    /// no more raw updates exist than threads.
+    pub(crate) fn learn_and_privatize(
+        &mut self,
+        round: u32,
+        granted: &[Granted],
+    ) -> Result<Vec<PrivateUpdate>, FederationError> {
+        let mut rooms: Vec<_> = self.received.drain(..).map(Received::into_gradient).collect();
+        rooms.resize_with(granted.len(), Vec::new);
+        let rooms: Vec<_> = rooms.into_iter().map(Mutex::new).collect();
+        let Self { experiment, data, partition, model, public_samples, crew, .. } = self;
         let draws = self.draws;
-        let slots: Vec<_> = updates.iter_mut().map(Mutex::new).collect();
         let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
         let samples = |slot: usize| &partition.devices[granted[slot].device as usize].samples;
         let sizes: Vec<usize> = (0..granted.len()).map(|slot| samples(slot).len()).collect();
-        crew.for_each(&sizes, |learner, slot| {
+        let done = crew.for_each(&sizes, |learner, slot| {
             let device = granted[slot].device;
             let holding = Holding {
                 data: &data.train,
@@ -119,32 +131,25 @@ impl Federation {
                 batches: batches(experiment, public_samples[device as usize]),
                 grid,
             };
-            let mut rng = rng(experiment, draws, Purpose::Batch, round, device)?;
-            let (learn, update) = (&experiment.learn, &mut lock(&slots[slot]));
-            learner.local_update(learn, holding, &model.parameters, &mut *rng, update).map_err(
+            let stream = |purpose| rng(experiment, draws, purpose, round, device);
+            let mut update = learner.take_update();
+            let (learn, batches) = (&experiment.learn, &mut *stream(Purpose::Batch)?);
+            learner.local_update(learn, holding, &model.parameters, batches, &mut update).map_err(
                 |_| {
                     let learning_rate = learn.learning_rate;
                     FederationError::Diverged { round, device, learning_rate }
                 },
-            )
+            )?;
+            let (granted, room) = (&granted[slot], std::mem::take(&mut *lock(&rooms[slot])));
+            let noise = &mut *stream(Purpose::Noise)?;
+            let private = PrivateUpdate::new(&update, granted, grid.as_ref(), noise, room)?;
+            let seen = Insight { norm: update.norm, clipped: update.clipped };
+            learner.keep_update(update);
+            Ok::<_, FederationError>((private, seen))
         })?;
-        Ok(())
-    }
-
-    /// Stage 4 for all devices with a grant.
-    pub(crate) fn privatize(
-        &mut self,
-        round: u32,
-        granted: &[Granted],
-    ) -> Result<Vec<PrivateUpdate>, FederationError> {
-        let (experiment, draws) = (&self.experiment, self.draws);
-        let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
-        let slots: Vec<_> = self.updates.iter_mut().map(Mutex::new).collect();
-        self.crew.for_each(&vec![1; granted.len()], |_, slot| {
-            let granted = &granted[slot];
-            let mut rng = rng(experiment, draws, Purpose::Noise, round, granted.device)?;
-            Ok(PrivateUpdate::new(&mut lock(&slots[slot]), granted, grid.as_ref(), &mut *rng)?)
-        })
+        let (private, insights) = done.into_iter().unzip();
+        self.insights = insights;
+        Ok(private)
     }
 
     /// Stage 5 for all devices with a grant.
@@ -214,5 +219,6 @@ pub(crate) fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
         public_samples,
         zero_if_not_finite: privacy.basis == Basis::Certified
             && privacy.allocator != AllocatorName::None,
+        keeps_places: privacy.adjacency != Adjacency::AddRemove,
     }
 }

@@ -23,7 +23,6 @@ use crate::aggregate::{GlobalDelta, GlobalModel, Threshold, Weighting, Weighting
 use crate::config::{Clip, Experiment, Transmit, UplinkName};
 use crate::crew::Crew;
 use crate::data::Dataset;
-use crate::learn::LocalUpdate;
 use crate::model::Network;
 use crate::partition::{DeviceData, Partition};
 use crate::privatize::{Budgets, PrivacySummary, PrivatizeError, of_whole_updates, public_samples};
@@ -49,7 +48,8 @@ pub struct Federation {
     network: Arc<Network>,
     pub(crate) model: GlobalModel,
     pub(crate) delta: GlobalDelta,
-    updates: Vec<LocalUpdate>,
+    /// Numbers of the last round's updates before noise, by device with a grant.
+    insights: Vec<devices::Insight>,
     pub(crate) received: Vec<Received>,
     /// Whose updates `received` are.
     senders: Vec<u32>,
@@ -122,7 +122,7 @@ impl Federation {
         }
         let seed = experiment.run.seed;
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
-        let public_samples = public_samples(&experiment, sizes);
+        let public_samples = public_samples(&experiment, sizes)?;
         let (model, elsewhere) = ((network, parameters), Elsewhere::Nothing);
         let mut federation =
             Self::assemble(experiment, data, partition, model, public_samples, elsewhere)?;
@@ -180,7 +180,7 @@ impl Federation {
                 statistics: vec![0.0; network.statistics_count()],
             },
             delta: GlobalDelta::default(),
-            updates: Vec::new(),
+            insights: Vec::new(),
             received: Vec::new(),
             senders: Vec::new(),
             elsewhere,

@@ -30,7 +30,7 @@ impl Federation {
             let answer = answers.next_if(|(answered, _)| answered.device == granted.device);
             let weight = answer.map_or(0.0, |(_, &weight)| weight);
             // Devices elsewhere keep their updates to themselves.
-            let update = self.updates.get(slot).filter(|_| simulated);
+            let insight = self.insights.get(slot).filter(|_| simulated);
             list.push(DeviceRecord {
                 weight,
                 epsilon: granted.epsilon,
@@ -39,8 +39,8 @@ impl Federation {
                 angle: granted.angle,
                 selected: true,
                 sigma_channel: granted.sigma_channel,
-                gradient_norm: update.map(|update| update.norm),
-                clipped: update.map(|update| update.clipped),
+                gradient_norm: insight.map(|insight| insight.norm),
+                clipped: insight.map(|insight| insight.clipped),
                 ..silent(&mut self.budgets, &self.public_samples, &granted.link)?
             });
         }

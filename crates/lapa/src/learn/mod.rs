@@ -6,15 +6,16 @@ use rand::{Rng, RngExt};
 
 use crate::config::{BatchSampling, Clip, Learn, Update};
 use crate::data::Split;
-use crate::model::{Batch, Clipped, Worker};
+use crate::model::{BLOCK, Batch, Clipped, SampleClip, Worker};
 
 /// What a device has computed and not yet privatized. It cannot be sent: the next stage takes it
 /// and gives a [`PrivateUpdate`](crate::privatize::PrivateUpdate). Its memory is reused from round
 /// to round.
 #[derive(Clone, Debug, Default)]
 pub struct LocalUpdate {
-    /// The gradient, or (w₀ − w)/λ after an epoch; clipped as configured.
-    pub gradient: Vec<f32>,
+    /// The gradient, or (w₀ − w)/λ after an epoch; clipped as configured. In f64, since rounding it
+    /// before the noise would move it by more than one sample may.
+    pub gradient: Vec<f64>,
     /// On a grid: the sum of the clipped sample gradients, each rounded toward zero, in grid steps.
     /// `gradient` is then the mean of it, for the record only.
     pub grid_sum: Vec<i64>,
@@ -40,12 +41,20 @@ pub struct Batches {
     /// Whether a sample's gradient that is not finite counts as zero, because a refusal would tell
     /// of it, or is refused.
     pub zero_if_not_finite: bool,
+    /// Whether neighboring data sets keep the places of all other samples in a batch: all but those
+    /// of add-remove adjacency do.
+    pub keeps_places: bool,
 }
 
 impl Batches {
     /// As [`BatchSampling::denominator`].
     fn denominator(&self, fraction: f64) -> f64 {
         self.sampling.denominator(fraction, self.public_samples)
+    }
+
+    /// As [`SampleClip::block`].
+    fn block(&self) -> usize {
+        if self.keeps_places { BLOCK } else { 1 }
     }
 }
 
@@ -67,18 +76,37 @@ pub struct Learner {
     worker: Worker,
     order: Vec<u32>,
     weights: Vec<f32>,
-    gradient: Vec<f32>,
+    gradient: Vec<f64>,
+    batch_gradient: Vec<f32>,
+    update: LocalUpdate,
 }
 
 impl Learner {
     /// A learner that computes with `worker`.
     pub fn new(worker: Worker) -> Self {
-        Self { worker, order: Vec::new(), weights: Vec::new(), gradient: Vec::new() }
+        Self {
+            worker,
+            order: Vec::new(),
+            weights: Vec::new(),
+            gradient: Vec::new(),
+            batch_gradient: Vec::new(),
+            update: LocalUpdate::default(),
+        }
     }
 
     /// The worker, for evaluation.
     pub fn worker(&mut self) -> &mut Worker {
         &mut self.worker
+    }
+
+    /// Memory for an update, to be handed back by [`Learner::keep_update`].
+    pub(crate) fn take_update(&mut self) -> LocalUpdate {
+        std::mem::take(&mut self.update)
+    }
+
+    /// Keeps the memory of an update for the next device.
+    pub(crate) fn keep_update(&mut self, update: LocalUpdate) {
+        self.update = update;
     }
 
     /// The update of a device from the global `parameters`.
@@ -92,6 +120,7 @@ impl Learner {
     ) -> Result<(), NotFinite> {
         let Holding { data, samples, batches, grid } = holding;
         update.gradient.resize(parameters.len(), 0.0);
+        self.batch_gradient.resize(parameters.len(), 0.0);
         self.order.clear();
         let dropped = match learn.update {
             Update::Gradient => {
@@ -104,27 +133,47 @@ impl Learner {
             Update::Epoch => {
                 self.order.extend_from_slice(samples);
                 self.order.shuffle(rng);
-                self.epoch(learn, parameters, data, update)
+                self.epoch(learn, batches, parameters, data, update)
             }
         };
         if dropped > 0 && !batches.zero_if_not_finite {
             return Err(NotFinite);
         }
-        let device_clip = learn.clip_norm.filter(|_| learn.clip == Clip::Device);
-        // Without a clip of the upload this only takes its norm.
-        let most = device_clip.unwrap_or(f64::MAX);
-        let clipped = match clip(&mut update.gradient, most) {
+        match learn.clip_norm.filter(|_| learn.clip == Clip::Device) {
+            Some(clip_norm) => self.clip_whole(clip_norm, batches, update)?,
+            None => update.norm = length(&update.gradient),
+        }
+        if update.norm.is_finite() {
+            return Ok(());
+        }
+        if !batches.zero_if_not_finite {
+            return Err(NotFinite);
+        }
+        update.gradient.fill(0.0);
+        update.norm = 0.0;
+        Ok(())
+    }
+
+    /// Clips the update as a whole.
+    fn clip_whole(
+        &mut self,
+        clip_norm: f64,
+        batches: Batches,
+        update: &mut LocalUpdate,
+    ) -> Result<(), NotFinite> {
+        let vector = &mut self.batch_gradient;
+        vector.iter_mut().zip(&update.gradient).for_each(|(v, &g)| *v = g as f32);
+        let clipped = match clip(vector, clip_norm) {
             Err(_) if batches.zero_if_not_finite => {
-                update.gradient.fill(0.0);
-                clip(&mut update.gradient, most)
+                vector.fill(0.0);
+                clip(vector, clip_norm)
             }
             clipped => clipped,
         };
         let clipped = clipped.map_err(|_| NotFinite)?;
+        update.gradient.iter_mut().zip(vector).for_each(|(g, &mut v)| *g = v.into());
         update.norm = clipped.norm;
-        if device_clip.is_some() {
-            update.clipped = f64::from(u8::from(clipped.clipped));
-        }
+        update.clipped = f64::from(u8::from(clipped.clipped));
         Ok(())
     }
 
@@ -159,8 +208,9 @@ impl Learner {
     ) -> usize {
         let batch = Batch { data, samples: &self.order };
         let denominator = batches.denominator(learn.batch_fraction);
-        let gradient = &mut update.gradient;
-        let clipped = step(&mut self.worker, learn, denominator, parameters, batch, gradient);
+        let (worker, plain) = (&mut self.worker, &mut self.batch_gradient);
+        let clip = sample_clip(learn, denominator, batches.block());
+        let clipped = step(worker, clip, parameters, batch, plain, &mut update.gradient);
         update.clipped = clipped.clipped as f64 / self.order.len().max(1) as f64;
         clipped.dropped
     }
@@ -179,16 +229,18 @@ impl Learner {
         update.grid_sum.resize(parameters.len(), 0);
         self.gradient.resize(parameters.len(), 0.0);
         let (mut clipped, mut dropped) = (0, 0);
+        let clip = sample_clip(learn, 1.0, 1);
         for sample in self.order.chunks(1) {
             let batch = Batch { data, samples: sample };
-            let report = step(&mut self.worker, learn, 1.0, parameters, batch, &mut self.gradient);
+            let (worker, plain) = (&mut self.worker, &mut self.batch_gradient);
+            let report = step(worker, clip, parameters, batch, plain, &mut self.gradient);
             grid.add(&mut update.grid_sum, &self.gradient);
             clipped += report.clipped;
             dropped += report.dropped;
         }
         let scale = grid.step() / self.order.len().max(1) as f64;
         for (mean, &sum) in update.gradient.iter_mut().zip(&update.grid_sum) {
-            *mean = (sum as f64 * scale) as f32;
+            *mean = sum as f64 * scale;
         }
         update.clipped = clipped as f64 / self.order.len().max(1) as f64;
         dropped
@@ -199,6 +251,7 @@ impl Learner {
     fn epoch(
         &mut self,
         learn: &Learn,
+        batches: Batches,
         parameters: &[f32],
         data: &Split,
         update: &mut LocalUpdate,
@@ -213,45 +266,50 @@ impl Learner {
         for s in 0..steps {
             let samples = &self.order[s * n / steps..(s + 1) * n / steps];
             let batch = Batch { data, samples };
-            let (size, gradient) = (samples.len() as f64, &mut self.gradient);
-            let report = step(&mut self.worker, learn, size, &self.weights, batch, gradient);
+            let clip = sample_clip(learn, samples.len() as f64, batches.block());
+            let (worker, plain) = (&mut self.worker, &mut self.batch_gradient);
+            let report = step(worker, clip, &self.weights, batch, plain, &mut self.gradient);
             clipped += report.clipped;
             dropped += report.dropped;
             for (weight, gradient) in self.weights.iter_mut().zip(&self.gradient) {
-                *weight -= rate * gradient;
+                *weight -= rate * *gradient as f32;
             }
         }
         let weights = parameters.iter().zip(&self.weights);
         for (gradient, (before, after)) in update.gradient.iter_mut().zip(weights) {
-            *gradient = (before - after) / rate;
+            *gradient = ((before - after) / rate).into();
         }
         update.clipped = clipped as f64 / n as f64;
         dropped
     }
 }
 
-/// One batch gradient, clipped per sample if so configured.
+/// The clip of each sample's gradient; none where samples are not clipped.
+fn sample_clip(learn: &Learn, denominator: f64, block: usize) -> Option<SampleClip> {
+    let norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample)?;
+    Some(SampleClip { norm, denominator, block })
+}
+
+/// One batch gradient, clipped per sample if so configured; `plain` is memory for one that is not.
 fn step(
     worker: &mut Worker,
-    learn: &Learn,
-    denominator: f64,
+    clip: Option<SampleClip>,
     parameters: &[f32],
     batch: Batch<'_>,
-    gradient: &mut [f32],
+    plain: &mut [f32],
+    gradient: &mut [f64],
 ) -> Clipped {
-    match (learn.clip, learn.clip_norm) {
-        (Clip::Sample, Some(clip_norm)) => worker.clipped_gradient(
-            parameters,
-            batch,
-            clip_norm as f32,
-            denominator as f32,
-            gradient,
-        ),
-        _ => {
-            let loss = worker.gradient(parameters, batch, gradient);
-            Clipped { loss, clipped: 0, dropped: 0 }
-        }
+    if let Some(clip) = clip {
+        return worker.clipped_gradient(parameters, batch, clip, gradient);
     }
+    let loss = worker.gradient(parameters, batch, plain);
+    gradient.iter_mut().zip(plain).for_each(|(g, &mut p)| *g = p.into());
+    Clipped { loss, clipped: 0, dropped: 0 }
+}
+
+/// ‖v‖
+fn length(vector: &[f64]) -> f64 {
+    vector.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
 #[cfg(test)]
@@ -262,8 +320,12 @@ mod tests {
     use crate::model::{Layer, Network, Shape};
     use crate::seed::{Purpose, stream};
 
-    const FIXED: Batches =
-        Batches { sampling: BatchSampling::Fixed, public_samples: 7, zero_if_not_finite: false };
+    const FIXED: Batches = Batches {
+        sampling: BatchSampling::Fixed,
+        public_samples: 7,
+        zero_if_not_finite: false,
+        keeps_places: true,
+    };
 
     fn setting() -> (Arc<Network>, Split, Vec<f32>) {
         let layers = [Layer::Linear { outputs: 3 }];
@@ -288,9 +350,9 @@ mod tests {
         }
     }
 
-    fn assert_close(ours: &[f32], theirs: &[f32]) {
-        for (a, b) in ours.iter().zip(theirs) {
-            assert!((a - b).abs() < 1e-5, "{a} ≠ {b}");
+    fn assert_close(ours: &[f64], theirs: &[f32]) {
+        for (a, &b) in ours.iter().zip(theirs) {
+            assert!((a - f64::from(b)).abs() < 1e-5, "{a} ≠ {b}");
         }
     }
 

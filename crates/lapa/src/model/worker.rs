@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use lapa_privacy::mechanism::CLIP_MARGIN;
-
 use super::kernels::{PADDING, scale_pixels};
 use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
+use super::sample_clip::SampleClip;
 use super::stage::{Pass, Saved};
 use crate::data::Split;
 
@@ -85,10 +84,10 @@ impl Worker {
 
     /// gradient = (1/d) Σ_i g_i·min(1, C'/‖g_i‖) over the gradients g_i of the samples, which
     /// never exist all at once: each sample's convolution gradient stays in cache, fully
-    /// connected layers need only its norm. C' = C·(1 − 10⁻⁵) leaves room for rounding. The
-    /// denominator d is the caller's, since privacy may forbid the size of the batch.
+    /// connected layers need only its norm. C' = C·(1 − 2⁻¹⁰) leaves room for the rounding of the
+    /// sum: blocks of samples are added in f32, the blocks in f64.
     ///
-    /// A gradient that is not finite counts as zero. An empty batch gives zero.
+    /// A gradient that is not finite, or longer than 2⁶⁰, counts as zero. An empty batch gives zero.
     ///
     /// # Panics
     /// If the lengths do not fit, or the network has batch norm ([`Network::mixes_samples`]).
@@ -96,9 +95,8 @@ impl Worker {
         &mut self,
         parameters: &[f32],
         batch: Batch<'_>,
-        clip_norm: f32,
-        denominator: f32,
-        gradient: &mut [f32],
+        clip: SampleClip,
+        gradient: &mut [f64],
     ) -> Clipped {
         assert!(!self.network.mixes_samples(), "batch norm has no per-sample gradients");
         let n = batch.samples.len();
@@ -117,34 +115,44 @@ impl Worker {
         for (slot, saved) in stages.iter().zip(&mut self.saved) {
             slot.stage.begin_clipped(n, saved);
         }
-        let (mut clipped, mut dropped) = (0, 0);
-        for i in 0..n {
-            let mut norm_squared: f32 = 0.0;
-            for (s, slot) in stages.iter().enumerate() {
-                let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-                norm_squared += slot.stage.sample_norm_squared(pass, i, &mut self.saved[s]);
+        let mut report = Clipped { loss, clipped: 0, dropped: 0 };
+        for first in (0..n).step_by(clip.block) {
+            let block = first..(first + clip.block).min(n);
+            for i in block.clone() {
+                self.add_clipped(n, i, clip, &mut report);
             }
-            if !norm_squared.is_finite() {
-                dropped += 1;
-                for (s, slot) in stages.iter().enumerate() {
-                    slot.stage.drop_sample(i, &mut self.activations[s], &mut self.saved[s]);
-                }
-                continue;
-            }
-            let norm = norm_squared.sqrt();
-            clipped += usize::from(norm > clip_norm);
-            let factor = (CLIP_MARGIN as f32 * clip_norm / norm).min(1.0) / denominator;
-            for (s, slot) in stages.iter().enumerate() {
+            for (s, slot) in self.network.stages.iter().enumerate() {
                 let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-                slot.stage.add_sample(pass, i, factor, &mut self.saved[s]);
+                slot.stage.end_block(pass, block.clone(), &mut self.saved[s]);
             }
         }
+        for (slot, saved) in self.network.stages.iter().zip(&self.saved) {
+            slot.stage.finish_clipped(saved, &mut gradient[slot.parameters.clone()]);
+        }
+        gradient.iter_mut().for_each(|sum| *sum /= clip.denominator);
+        report
+    }
+
+    /// Adds the clipped gradient of sample `i` of `n` to the block.
+    fn add_clipped(&mut self, n: usize, i: usize, clip: SampleClip, report: &mut Clipped) {
+        let stages = &self.network.stages;
+        let mut norm_squared = 0.0;
         for (s, slot) in stages.iter().enumerate() {
             let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-            let gradient = &mut gradient[slot.parameters.clone()];
-            slot.stage.finish_clipped(pass, &mut self.saved[s], gradient);
+            norm_squared += slot.stage.sample_norm_squared(pass, i, &mut self.saved[s]);
         }
-        Clipped { loss, clipped, dropped }
+        let Some(factor) = clip.factor(norm_squared) else {
+            report.dropped += 1;
+            for (s, slot) in stages.iter().enumerate() {
+                slot.stage.drop_sample(i, &mut self.activations[s], &mut self.saved[s]);
+            }
+            return;
+        };
+        report.clipped += usize::from(norm_squared.sqrt() > clip.norm);
+        for (s, slot) in stages.iter().enumerate() {
+            let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
+            slot.stage.add_sample(pass, i, factor, &mut self.saved[s]);
+        }
     }
 
     /// Loss and hits of the batch, with `statistics` in place of the batch's own (batch norm).

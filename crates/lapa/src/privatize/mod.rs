@@ -16,7 +16,7 @@ mod scale;
 mod standing;
 mod terms;
 
-use lapa_privacy::mechanism::{Grid, add_gaussian};
+use lapa_privacy::mechanism::{Grid, release_gaussian};
 use lapa_privacy::{Event, NoiseKind};
 use rand::Rng;
 
@@ -43,25 +43,26 @@ pub struct PrivateUpdate {
 
 impl PrivateUpdate {
     /// g̃ = g + N(0, σ²) on each coordinate (the paper's eq. (19)), with the σ of a release that is
-    /// on record; discrete noise goes onto the sum on the grid, before it is divided. Takes the
-    /// gradient out of `update`.
+    /// on record; discrete noise goes onto the sum on the grid, before it is divided. `room` is
+    /// memory for it.
     ///
     /// Differs from the paper: real noise of variance σ² instead of CN(0, σ²), of which a real
     /// coordinate carries only half.
     pub fn new(
-        update: &mut LocalUpdate,
+        update: &LocalUpdate,
         granted: &Granted,
         grid: Option<&Grid>,
         rng: &mut dyn Rng,
+        room: Vec<f32>,
     ) -> Result<Self, PrivatizeError> {
         let sigma = granted.sigma();
-        let mut gradient = std::mem::take(&mut update.gradient);
+        let mut gradient = room;
         match (&granted.event, grid) {
             (Event::Release(release), Some(grid)) => {
                 let noise = grid.noise(sigma * release.denominator)?;
                 gradient = grid.release(&update.grid_sum, &noise, rng, release.denominator)?;
             }
-            _ => add_gaussian(&mut gradient, sigma, rng)?,
+            _ => release_gaussian(&update.gradient, sigma, rng, &mut gradient)?,
         }
         Ok(Self { gradient, sigma, scale: granted.scale })
     }

@@ -106,8 +106,8 @@ impl PrivacySummary {
         text += " The unit is one record of one device: someone with several records, or on \
                  several devices, needs group privacy. Tuning on the same data is not covered.";
         if privacy.noise == NoiseKind::Gaussian {
-            text += " The proof is for real numbers; the rounding of floating-point noise is left \
-                     out, which privacy.noise = \"discrete-gaussian\" does not need.";
+            text += " The proof covers the rounding of sums and takes the noise for real numbers; \
+                     privacy.noise = \"discrete-gaussian\" covers the noise too.";
         }
         if privacy.entropy == Entropy::Seed {
             text += " Simulation: no guarantee against whoever knows the seed.";

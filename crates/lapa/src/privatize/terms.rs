@@ -6,13 +6,14 @@ use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::{
     AccountError, Adjacency, Budget, ClipUnit, Event, EventError, Filter, FilterKind, Mechanism,
-    Release, calibrate, renyi_order,
+    NoiseKind, Release, calibrate, renyi_order,
 };
 
 use super::noise_control::NoiseRule;
 use super::own::Refusal;
 use super::scale::{Amplitudes, Trusted};
 use crate::config::{AllocatorName, BatchSampling, Clip, Experiment, Histograms};
+use crate::model::MOST_SAMPLES;
 use crate::transmit::Link;
 
 /// Why noise cannot be set or recorded.
@@ -86,6 +87,18 @@ pub enum PrivatizeError {
         /// The ε that follows from it.
         epsilon: f64,
     },
+    /// A device with more samples than the proof of floating-point sums covers.
+    #[error(
+        "device {device} has {samples} samples: the rounding of sums of clipped gradients is \
+         proved for up to {MOST_SAMPLES}; deal them to more devices, or use privacy.noise = \
+         \"discrete-gaussian\", whose sums are exact"
+    )]
+    TooManySamples {
+        /// The device.
+        device: usize,
+        /// Its samples.
+        samples: u32,
+    },
     /// A device refuses what it is asked for.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -124,14 +137,23 @@ pub(super) struct DeviceTerms {
 
 /// The public number of samples of each device: |D_k|, or under add-remove adjacency, where |D_k|
 /// is not public, the same n̂ for all: the middle of the sizes that the configuration gives. (It
-/// refuses add-remove where it gives none.)
-pub(crate) fn public_samples(experiment: &Experiment, sizes: &[u32]) -> Vec<u32> {
-    let spec = &experiment.partition;
-    let hidden = experiment.privacy.adjacency == Adjacency::AddRemove;
-    match spec.middle_samples().filter(|_| hidden) {
+/// refuses add-remove where it gives none.) Refuses a device whose sums have no proof.
+pub(crate) fn public_samples(
+    experiment: &Experiment,
+    sizes: &[u32],
+) -> Result<Vec<u32>, PrivatizeError> {
+    let (spec, privacy) = (&experiment.partition, &experiment.privacy);
+    let summed = certified(experiment)
+        && experiment.learn.clip == Clip::Sample
+        && privacy.noise == NoiseKind::Gaussian;
+    if let Some(device) = sizes.iter().position(|&n| summed && n as usize > MOST_SAMPLES) {
+        return Err(PrivatizeError::TooManySamples { device, samples: sizes[device] });
+    }
+    let hidden = privacy.adjacency == Adjacency::AddRemove;
+    Ok(match spec.middle_samples().filter(|_| hidden) {
         Some(middle) => vec![middle; sizes.len()],
         None => sizes.to_vec(),
-    }
+    })
 }
 
 /// The experiment as it is for updates that are computed elsewhere: of those nothing but the whole

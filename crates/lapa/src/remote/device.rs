@@ -122,7 +122,7 @@ impl Device {
         let network = crate::model::network(&experiment.model, rows, cols, classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
         federation::check(&experiment, (rows, cols, classes), &network)?;
-        let samples = public_samples(&experiment, sizes);
+        let samples = public_samples(&experiment, sizes)?;
         let mut label_counts = vec![0; classes];
         records.labels.iter().for_each(|&label| label_counts[usize::from(label)] += 1);
         let budget = budget(&experiment, device, &samples, place, ledger)?;
@@ -164,7 +164,7 @@ impl Device {
             )));
         }
         let experiment = of_whole_updates(&experiment);
-        let samples = public_samples(&experiment, &[samples]);
+        let samples = public_samples(&experiment, &[samples])?;
         Ok(Self {
             device,
             samples: samples[0],
@@ -257,11 +257,12 @@ impl Device {
         let question = Question { run, round, what: "privatize", share, values: &[] };
         let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
         let compute = |local: &mut LocalUpdate| -> Result<(), RemoteError> {
-            local.gradient = update.to_vec();
-            if clip(&mut local.gradient, clip_norm).is_err() {
+            let mut clipped = update.to_vec();
+            if clip(&mut clipped, clip_norm).is_err() {
                 // A refusal would tell of the records.
-                local.gradient.fill(0.0);
+                clipped.fill(0.0);
             }
+            local.gradient = clipped.into_iter().map(f64::from).collect();
             Ok(())
         };
         let mut local = LocalUpdate::default();
@@ -331,7 +332,7 @@ fn answer(
     let grid = grid(&experiment.learn, &experiment.privacy)?;
     let mut rng =
         federation::rng(experiment, experiment.run.seed, Purpose::Noise, round, budget.device())?;
-    let update = PrivateUpdate::new(update, &granted, grid.as_ref(), &mut *rng)?;
+    let update = PrivateUpdate::new(update, &granted, grid.as_ref(), &mut *rng, Vec::new())?;
     answers.keep(question, update.gradient(), update.sigma())?;
     Ok(update)
 }

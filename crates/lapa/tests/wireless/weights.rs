@@ -108,6 +108,7 @@ fn gradients(federation: &Federation) -> Vec<Vec<f32>> {
                 sampling: experiment.privacy.sampling,
                 public_samples: data.samples.len() as u32,
                 zero_if_not_finite: false,
+                keeps_places: true,
             },
             grid: None,
         };
@@ -115,7 +116,7 @@ fn gradients(federation: &Federation) -> Vec<Vec<f32>> {
         let (learn, model) = (&experiment.learn, federation.model());
         let mut update = LocalUpdate::default();
         learner.local_update(learn, holding, &model.parameters, &mut rng, &mut update).unwrap();
-        update.gradient
+        update.gradient.iter().map(|&g| g as f32).collect()
     };
     (0..).zip(&federation.partition().devices).map(gradient).collect()
 }

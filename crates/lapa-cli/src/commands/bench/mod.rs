@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use lapa::config::{Experiment, Norm, Override};
 use lapa::data::{DataName, Dataset};
 use lapa::federation::Federation;
-use lapa::model::{Batch, Network, Shape, Worker, cnn};
+use lapa::model::{BLOCK, Batch, Network, SampleClip, Shape, Worker, cnn};
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::mechanism::add_gaussian;
 use serde_json::{Map, Value, json};
@@ -157,8 +157,8 @@ fn gradients(
     let (mut batch_norm, p) = worker(Norm::Batch, data)?;
     let (mut group_norm, q) = worker(Norm::Group, data)?;
     let (mut per_sample, r) = worker(Norm::Group, data)?;
-    let mut gradient = [vec![0.0; p.len()], vec![0.0; q.len()], vec![0.0; r.len()]];
-    let [g, h, i] = &mut gradient;
+    let (mut g, mut h, mut i) = (vec![0.0; p.len()], vec![0.0; q.len()], vec![0.0; r.len()]);
+    let clip = SampleClip { norm: 1.0, denominator: BATCH as f64, block: BLOCK };
     const SIDE: usize = 512;
     let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];
@@ -166,13 +166,13 @@ fn gradients(
         budget,
         [
             &mut || {
-                black_box(batch_norm.gradient(&p, batch, g));
+                black_box(batch_norm.gradient(&p, batch, &mut g));
             },
             &mut || {
-                black_box(group_norm.gradient(&q, batch, h));
+                black_box(group_norm.gradient(&q, batch, &mut h));
             },
             &mut || {
-                black_box(per_sample.clipped_gradient(&r, batch, 1.0, BATCH as f32, i));
+                black_box(per_sample.clipped_gradient(&r, batch, clip, &mut i));
             },
             &mut || lapa::model::matrix_product(SIDE, &a, &b, black_box(&mut c)),
         ],

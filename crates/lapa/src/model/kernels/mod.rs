@@ -83,9 +83,24 @@ pub(super) fn lanes_sum(len: usize, f: impl Fn(usize) -> f32) -> f32 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
+/// ‖x‖² to 136·2⁻²⁴ of it, whatever the size of its coordinates.
+pub(super) fn norm_squared(x: &[f32]) -> f64 {
+    x.chunks(4096).map(squares).sum()
+}
+
+/// ‖x‖² of at most 4096 coordinates: in f32 where that is accurate, since no square that matters
+/// was subnormal and none overflowed, else in f64, which holds the square of every f32.
+fn squares(x: &[f32]) -> f64 {
+    let fast = squares_f32(x);
+    match (1e-30..1e30).contains(&fast) {
+        true => f64::from(fast),
+        false => x.iter().map(|&x| f64::from(x) * f64::from(x)).sum(),
+    }
+}
+
 vectorised! {
     /// ‖x‖², in 32 interleaved partial sums.
-    pub(super) fn norm_squared(x: &[f32]) -> f32 {
+    fn squares_f32(x: &[f32]) -> f32 {
         let mut lanes = [0f32; 32];
         let (blocks, rest) = x.as_chunks::<32>();
         for block in blocks {
@@ -105,6 +120,15 @@ vectorised! {
     pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
         for (sum, &x) in sum.iter_mut().zip(x) {
             *sum += factor * x;
+        }
+    }
+}
+
+vectorised! {
+    /// sum += x, in f64
+    pub(super) fn add_wide(sum: &mut [f64], x: &[f32]) {
+        for (sum, &x) in sum.iter_mut().zip(x) {
+            *sum += f64::from(x);
         }
     }
 }

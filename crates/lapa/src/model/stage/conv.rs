@@ -1,7 +1,10 @@
 //! Convolution by im2col and matrix products: any shape, and the oracle of the fast kernels.
 //!
 //! `Saved::scratch` holds the columns of one sample (and their gradient), `Saved::packed_gradient`
-//! the running clipped gradient, `Saved::sample_gradient` that of one sample.
+//! and `Saved::clipped_sum` the clipped gradients of a block and of all blocks,
+//! `Saved::sample_gradient` that of one sample.
+
+use std::ops::Range;
 
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::gemm::{Matrix, multiply};
@@ -120,11 +123,10 @@ impl Stage for Conv {
 
     fn begin_clipped(&self, _: usize, saved: &mut Saved) {
         grow(&mut saved.sample_gradient, self.parameter_count());
-        grow(&mut saved.packed_gradient, self.parameter_count());
-        saved.packed_gradient.fill(0.0);
+        saved.begin_sum(self.parameter_count());
     }
 
-    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f32 {
+    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f64 {
         saved.sample_gradient.fill(0.0);
         self.add_gradient(pass, i, &mut saved.scratch, &mut saved.sample_gradient);
         norm_squared(&saved.sample_gradient)
@@ -134,7 +136,11 @@ impl Stage for Conv {
         add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
     }
 
-    fn finish_clipped(&self, _: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
-        gradient.copy_from_slice(&saved.packed_gradient);
+    fn end_block(&self, _: Pass<'_>, _: Range<usize>, saved: &mut Saved) {
+        saved.end_block();
+    }
+
+    fn finish_clipped(&self, saved: &Saved, gradient: &mut [f64]) {
+        gradient.copy_from_slice(&saved.clipped_sum);
     }
 }

@@ -1,12 +1,14 @@
 //! Convolution, 2×2 max-pool and relu as one stage, by the AVX2 kernels.
 //!
 //! Of [`Saved`] it uses `packed` (weights for the forward pass, then for the input gradient),
-//! `offsets` (the winners), `scratch` (one image, channels last), `active`, and both gradient
+//! `offsets` (the winners), `scratch` (one image, channels last), `active`, and the gradient
 //! buffers.
+
+use std::ops::Range;
 
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::kernels::conv_avx2::{self as kernel, Geometry};
-use crate::model::kernels::{Active, PADDING, add_scaled, has_fast_convolution};
+use crate::model::kernels::{Active, PADDING, add_scaled, has_fast_convolution, norm_squared};
 use crate::model::layer::Shape;
 
 /// Parameters as those of [`super::Conv`]: W (channels × inputs × kernel × kernel), then b.
@@ -148,22 +150,26 @@ impl Stage for ConvPoolRelu {
     fn begin_clipped(&self, _: usize, saved: &mut Saved) {
         grow(&mut saved.scratch, self.geometry.image_len());
         grow(&mut saved.sample_gradient, self.geometry.gradient_len());
-        grow(&mut saved.packed_gradient, self.geometry.gradient_len());
-        saved.packed_gradient.fill(0.0);
+        saved.begin_sum(self.geometry.gradient_len());
     }
 
-    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f32 {
+    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f64 {
         let Saved { offsets, active, scratch, sample_gradient, .. } = saved;
         let image = self.visit(pass, i, offsets, active, scratch);
         let g = &self.geometry;
-        with_kernel_size!(g.kernel, sample_gradient(g, image, active, sample_gradient))
+        with_kernel_size!(g.kernel, sample_gradient(g, image, active, sample_gradient));
+        norm_squared(sample_gradient)
     }
 
     fn add_sample(&self, _: Pass<'_>, _: usize, factor: f32, saved: &mut Saved) {
         add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
     }
 
-    fn finish_clipped(&self, _: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
-        self.geometry.unpack_gradient(&saved.packed_gradient, gradient);
+    fn end_block(&self, _: Pass<'_>, _: Range<usize>, saved: &mut Saved) {
+        saved.end_block();
+    }
+
+    fn finish_clipped(&self, saved: &Saved, gradient: &mut [f64]) {
+        self.geometry.unpack_gradient(&saved.clipped_sum, gradient);
     }
 }

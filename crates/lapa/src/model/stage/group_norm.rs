@@ -1,6 +1,9 @@
 //! Group norm (Wu & He 2018): each sample normalised over groups of channels, so one sample's
 //! gradient never depends on another's. `Saved::values` holds mean and 1/std per sample and group,
-//! `Saved::packed_gradient` the running clipped gradient, `Saved::sample_gradient` one sample's.
+//! `Saved::packed_gradient` and `Saved::clipped_sum` the clipped gradients of a block and of all
+//! blocks, `Saved::sample_gradient` one sample's.
+
+use std::ops::Range;
 
 use super::{NORM_EPSILON, Pass, Saved, Stage, grow, row};
 use crate::model::kernels::{add_scaled, lanes_sum, norm_squared, vectorised};
@@ -60,11 +63,10 @@ impl Stage for GroupNorm {
 
     fn begin_clipped(&self, _: usize, saved: &mut Saved) {
         grow(&mut saved.sample_gradient, self.parameter_count());
-        grow(&mut saved.packed_gradient, self.parameter_count());
-        saved.packed_gradient.fill(0.0);
+        saved.begin_sum(self.parameter_count());
     }
 
-    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f32 {
+    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f64 {
         let Saved { sample_gradient, values, .. } = saved;
         sample_gradient.fill(0.0);
         self.add_gradient(pass, i, values, sample_gradient);
@@ -75,8 +77,12 @@ impl Stage for GroupNorm {
         add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
     }
 
-    fn finish_clipped(&self, _: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
-        gradient.copy_from_slice(&saved.packed_gradient);
+    fn end_block(&self, _: Pass<'_>, _: Range<usize>, saved: &mut Saved) {
+        saved.end_block();
+    }
+
+    fn finish_clipped(&self, saved: &Saved, gradient: &mut [f64]) {
+        gradient.copy_from_slice(&saved.clipped_sum);
     }
 }
 

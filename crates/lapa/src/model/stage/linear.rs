@@ -1,10 +1,14 @@
 //! Fully connected layer, y = W x + b, over the whole batch at once.
 //!
-//! `Saved::values` holds the clipped deltas of a per-sample pass.
+//! `Saved::values` holds the clipped deltas of a per-sample pass, `Saved::packed_gradient` and
+//! `Saved::clipped_sum` the clipped gradients of a block and of all blocks.
+
+use std::ops::Range;
 
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::gemm::{Matrix, multiply};
-use crate::model::kernels::norm_squared;
+use crate::model::kernels::{add_wide, norm_squared};
+use crate::model::sample_clip::LARGEST_NORM_SQUARED;
 
 /// Parameters: W (outputs × inputs, row by row), then b.
 pub(in crate::model) struct Linear {
@@ -55,14 +59,18 @@ impl Stage for Linear {
 
     fn begin_clipped(&self, n: usize, saved: &mut Saved) {
         grow(&mut saved.values, n * self.outputs);
+        saved.begin_sum(self.parameter_count());
     }
 
     /// The gradient is the outer product δ(x, 1)ᵀ, so its squared norm is |δ|²(|x|² + 1): the
-    /// "ghost norm" of Goodfellow (2015, arXiv 1510.01799), without forming the product.
-    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, _: &mut Saved) -> f32 {
-        let x = row(pass.x, i, self.inputs);
-        let dy = row(pass.dy, i, self.outputs);
-        norm_squared(dy) * (1.0 + norm_squared(x))
+    /// "ghost norm" of Goodfellow (2015, arXiv 1510.01799), without forming the product. Inputs so
+    /// long that the rounding of a tiny clipped delta would show count as not finite.
+    fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, _: &mut Saved) -> f64 {
+        let x = 1.0 + norm_squared(row(pass.x, i, self.inputs));
+        if x > LARGEST_NORM_SQUARED {
+            return f64::INFINITY;
+        }
+        norm_squared(row(pass.dy, i, self.outputs)) * x
     }
 
     fn add_sample(&self, pass: Pass<'_>, i: usize, factor: f32, saved: &mut Saved) {
@@ -78,7 +86,14 @@ impl Stage for Linear {
         x[i * self.inputs..][..self.inputs].fill(0.0);
     }
 
-    fn finish_clipped(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
-        self.parameter_gradient(pass.n, pass.x, &saved.values, gradient);
+    fn end_block(&self, pass: Pass<'_>, block: Range<usize>, saved: &mut Saved) {
+        let Saved { values, packed_gradient, clipped_sum, .. } = saved;
+        let (x, dy) = (&pass.x[block.start * self.inputs..], &values[block.start * self.outputs..]);
+        self.parameter_gradient(block.len(), x, dy, packed_gradient);
+        add_wide(clipped_sum, packed_gradient);
+    }
+
+    fn finish_clipped(&self, saved: &Saved, gradient: &mut [f64]) {
+        gradient.copy_from_slice(&saved.clipped_sum);
     }
 }

@@ -20,6 +20,10 @@ pub(super) use group_norm::GroupNorm;
 pub(super) use linear::Linear;
 pub(super) use max_pool::MaxPool;
 
+use std::ops::Range;
+
+use super::kernels::add_wide;
+
 /// Variance offset of both norms, PyTorch's default.
 const NORM_EPSILON: f32 = 1e-5;
 
@@ -33,8 +37,10 @@ pub(super) struct Saved {
     pub offsets: Vec<u16>,
     /// Weights in the order the kernels read them.
     pub packed: Vec<f32>,
-    /// The running sum of the gradient in packed order.
+    /// The sum of the gradients of a batch, or of a block of clipped ones, in packed order.
     pub packed_gradient: Vec<f32>,
+    /// The sum of the blocks of clipped gradients in packed order.
+    pub clipped_sum: Vec<f64>,
     /// The gradient of one sample in packed order.
     pub sample_gradient: Vec<f32>,
     /// Working memory of the kernels.
@@ -95,23 +101,43 @@ pub(super) trait Stage: Send + Sync {
     /// gradient = ∂loss/∂parameters, summed over the batch.
     fn gradient(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
 
-    /// Prepares for per-sample gradients.
+    /// Prepares for per-sample gradients: the sum is zero.
     fn begin_clipped(&self, _n: usize, _saved: &mut Saved) {}
 
     /// ‖∂loss_i/∂parameters‖² of sample `i`; may keep that gradient in `saved`.
-    fn sample_norm_squared(&self, _pass: Pass<'_>, _i: usize, _saved: &mut Saved) -> f32 {
+    fn sample_norm_squared(&self, _pass: Pass<'_>, _i: usize, _saved: &mut Saved) -> f64 {
         0.0
     }
 
-    /// Adds `factor` times the gradient of sample `i`, whose norm was asked for just before.
+    /// Adds `factor` times the gradient of sample `i`, whose norm was asked for just before, to the
+    /// block.
     fn add_sample(&self, _pass: Pass<'_>, _i: usize, _factor: f32, _saved: &mut Saved) {}
 
     /// Instead of [`Stage::add_sample`]: sample `i` counts as zero, whatever its values. `x` are
     /// the inputs of the batch.
     fn drop_sample(&self, _i: usize, _x: &mut [f32], _saved: &mut Saved) {}
 
-    /// gradient = the sum of what [`Stage::add_sample`] added.
-    fn finish_clipped(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
+    /// Adds the block of samples `block` to the sum, in f64, and begins the next one.
+    fn end_block(&self, _pass: Pass<'_>, _block: Range<usize>, _saved: &mut Saved) {}
+
+    /// gradient = the sum of the blocks.
+    fn finish_clipped(&self, _saved: &Saved, _gradient: &mut [f64]) {}
+}
+
+impl Saved {
+    /// The sum of clipped gradients of `len` parameters begins at zero.
+    fn begin_sum(&mut self, len: usize) {
+        grow(&mut self.packed_gradient, len);
+        grow(&mut self.clipped_sum, len);
+        self.packed_gradient.fill(0.0);
+        self.clipped_sum.fill(0.0);
+    }
+
+    /// Adds the block in `packed_gradient` to the sum, and begins the next one.
+    fn end_block(&mut self) {
+        add_wide(&mut self.clipped_sum, &self.packed_gradient);
+        self.packed_gradient.fill(0.0);
+    }
 }
 
 /// Row `i` of a batch whose rows have `len` values.

@@ -4,8 +4,10 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 use super::*;
+use crate::model::kernels::PADDING;
 use crate::model::layer::Shape;
 use crate::model::loss::cross_entropy_gradient;
+use crate::model::sample_clip::BLOCK;
 
 #[derive(Deserialize)]
 struct Tensor {
@@ -85,9 +87,11 @@ fn check(layer: &str, make: impl Fn(&Case, Shape) -> Box<dyn Stage>) {
                 assert!(norm > 0.0);
                 stage.add_sample(pass, i, 1.0, &mut saved);
             }
-            gradient.fill(f32::NAN);
-            stage.finish_clipped(pass, &mut saved, &mut gradient);
-            assert_close(&format!("{name}: sum of samples"), &gradient, &flat(&case.d_params));
+            stage.end_block(pass, 0..*n, &mut saved);
+            let mut sum = vec![f64::NAN; parameters.len()];
+            stage.finish_clipped(&saved, &mut sum);
+            let sum: Vec<f32> = sum.iter().map(|&g| g as f32).collect();
+            assert_close(&format!("{name}: sum of samples"), &sum, &flat(&case.d_params));
         }
     }
 }
@@ -130,6 +134,73 @@ fn linear() {
     check("linear", |case, shape| {
         Box::new(Linear { inputs: shape.len(), outputs: case.output.shape[1] })
     });
+}
+
+/// The sum of the gradients of `dy.len()` samples that have the input `x` in common and the
+/// gradient `dy[i]` in each output.
+fn sum(stage: &dyn Stage, x: &[f32], dy: &[f32]) -> Vec<f64> {
+    let (n, outputs) = (dy.len(), stage.output_len());
+    let mut saved = Saved::default();
+    let x: Vec<f32> = x.iter().copied().cycle().take(n * x.len() + PADDING).collect();
+    let dy: Vec<f32> = dy.iter().flat_map(|&d| std::iter::repeat_n(d, outputs)).collect();
+    let mut y = vec![0.0; n * outputs];
+    stage.forward(&vec![1.0; stage.parameter_count()], n, &x, &mut y, &mut saved);
+    let pass = Pass { n, x: &x, y: &y, dy: &dy };
+    stage.begin_clipped(n, &mut saved);
+    for first in (0..n).step_by(BLOCK) {
+        let block = first..(first + BLOCK).min(n);
+        for i in block.clone() {
+            stage.sample_norm_squared(pass, i, &mut saved);
+            stage.add_sample(pass, i, 1.0, &mut saved);
+        }
+        stage.end_block(pass, block, &mut saved);
+    }
+    let mut sum = vec![f64::NAN; stage.parameter_count()];
+    stage.finish_clipped(&saved, &mut sum);
+    sum
+}
+
+fn length(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// Records of ±1 bring each coordinate to a power of two, then small ones of 0.6 units of the last
+/// place follow: in f32 each counts as one unit below the power and as none above it, and one
+/// record decides which. Every kind of layer with parameters sums so that it does not matter.
+#[test]
+fn one_record_moves_the_sum_of_a_layer_by_no_more_than_its_own_gradient() {
+    const RECORDS: usize = 40_000;
+    const BELOW: usize = 1 << 14;
+    let input = Shape::new(2, 6, 6);
+    let mut stages: Vec<Box<dyn Stage>> = vec![
+        Box::new(Linear { inputs: 72, outputs: 1 }),
+        Box::new(Conv { input, output: Shape::new(1, 2, 2), kernel: 5 }),
+        Box::new(GroupNorm { shape: input, groups: 1 }),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    if let Some(stage) = ConvPoolRelu::new(input, 1, 5) {
+        stages.push(Box::new(stage));
+    }
+    let x: Vec<f32> = (0..72).map(|i| if i % 2 == 0 { 1.0 } else { 0.5 }).collect();
+    for stage in stages {
+        let one = sum(&*stage, &x, &[1.0]);
+        let alone = length(one.iter().copied());
+        // The largest coordinate crosses a power of two where the sum of the large records does.
+        let scale = one.iter().fold(0.0f64, |most, g| most.max(g.abs())) as f32;
+        let small = -0.6 / 1024.0;
+        let records = |large: usize| -> Vec<f32> {
+            let value = |i| if i < large { 1.0 / scale } else { small / scale };
+            (0..RECORDS).map(value).collect()
+        };
+        let naive = |large| records(large).iter().fold(0f32, |sum, &g| sum + g * scale);
+        assert!((naive(BELOW + 1) - naive(BELOW)).abs() > 10.0, "these records drift in f32");
+        let moved = sum(&*stage, &x, &records(BELOW + 1));
+        let moved: Vec<f64> =
+            moved.iter().zip(sum(&*stage, &x, &records(BELOW))).map(|(a, b)| a - b).collect();
+        let expected = alone / f64::from(scale) * (1.0 + 0.6 / 1024.0);
+        let moved = length(moved.into_iter());
+        assert!((moved / expected - 1.0).abs() < 1.0 / 1024.0, "{moved} instead of {expected}");
+    }
 }
 
 #[test]

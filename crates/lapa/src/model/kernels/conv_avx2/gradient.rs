@@ -100,7 +100,7 @@ pub(in crate::model) unsafe fn add_gradient<const K: usize>(
     unsafe { visit::<K, false>(g, image, active, gradient) };
 }
 
-/// Writes the gradient of one sample in packed order; returns its squared norm.
+/// Writes the gradient of one sample in packed order, with zeros as padding.
 ///
 /// # Safety
 /// As [`add_gradient`].
@@ -110,7 +110,7 @@ pub(in crate::model) unsafe fn sample_gradient<const K: usize>(
     image: &[f32],
     active: &Active,
     gradient: &mut [f32],
-) -> f32 {
+) {
     // SAFETY: the function's contract.
     unsafe { visit::<K, true>(g, image, active, gradient) }
 }
@@ -125,26 +125,24 @@ unsafe fn visit<const K: usize, const FRESH: bool>(
     image: &[f32],
     active: &Active,
     gradient: &mut [f32],
-) -> f32 {
+) {
     assert!(g.kernel == K && image.len() >= g.image_len() && gradient.len() >= g.gradient_len());
     let cells = g.pooled.area();
     let (stride, vectors) = (g.run_padded(), g.run_padded() / 8);
     let row = g.input.cols * g.input.channels;
     let (weights, bias) = gradient.split_at_mut(g.pooled.channels * K * stride);
-    let mut norm = Norm { sum: _mm256_setzero_ps(), last: tail_mask(g.run()) };
-    let mut bias_norm = 0.0;
+    let tail = tail_mask(g.run());
     for channel in 0..g.pooled.channels {
         let all = channel * cells..channel * cells + active.counts[channel] as usize;
         let (offsets, values) = (&active.offsets[all.clone()], &active.values[all]);
         let sums = &mut weights[channel * K * stride..][..K * stride];
         let sum = lanes_sum(values.len(), |j| values[j]);
         bias[channel] = if FRESH { sum } else { bias[channel] + sum };
-        bias_norm += sum * sum;
         // SAFETY: an offset is a cell of the conv output, so the patch from it lies in the image;
         // whole vectors read at most 7 floats further, which the padding covers.
         unsafe {
             if vectors == 1 {
-                add_small_patches::<K, FRESH>(image, row, (offsets, values), sums, &mut norm);
+                add_small_patches::<K, FRESH>(image, row, (offsets, values), sums, tail);
                 continue;
             }
             for ky in (0..K).step_by(2) {
@@ -155,39 +153,15 @@ unsafe fn visit<const K: usize, const FRESH: bool>(
                     let count = (vectors - first).min(MOST_VECTORS);
                     let ends = first + count == vectors;
                     let add = AddRuns::<FRESH>::TABLE[rows - 1][count - 1];
-                    add(image, row, (offsets, values), (sums, stride), ends, &mut norm);
+                    add(image, row, (offsets, values), (sums, stride), ends, tail);
                 }
             }
         }
     }
-    norm.total() + bias_norm
 }
 
 /// Vectors of a run that [`add_runs`] takes at once: two rows of them fill the registers.
 const MOST_VECTORS: usize = 7;
-
-/// The squared norm of fresh sums. Lanes past the end of a run hold products with the next pixels
-/// and are left out.
-struct Norm {
-    sum: __m256,
-    last: __m256,
-}
-
-impl Norm {
-    #[target_feature(enable = "avx2,fma")]
-    fn add(&mut self, sums: __m256, last: bool) {
-        let sums = if last { _mm256_and_ps(sums, self.last) } else { sums };
-        self.sum = _mm256_fmadd_ps(sums, sums, self.sum);
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    fn total(&self) -> f32 {
-        let mut lanes = [0f32; 8];
-        // SAFETY: the array holds one vector.
-        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), self.sum) };
-        lanes_sum(8, |lane| lanes[lane])
-    }
-}
 
 /// All ones in the lanes that the last vector of a run of `run` floats really has.
 #[target_feature(enable = "avx2,fma")]
@@ -200,7 +174,7 @@ fn tail_mask(run: usize) -> __m256 {
 /// [`add_runs`] by rows and vectors.
 struct AddRuns<const FRESH: bool>;
 
-type AddRunsFn = unsafe fn(&[f32], usize, (&[u32], &[f32]), (&mut [f32], usize), bool, &mut Norm);
+type AddRunsFn = unsafe fn(&[f32], usize, (&[u32], &[f32]), (&mut [f32], usize), bool, __m256);
 
 impl<const F: bool> AddRuns<F> {
     const TABLE: [[AddRunsFn; MOST_VECTORS]; 2] = [
@@ -226,7 +200,8 @@ impl<const F: bool> AddRuns<F> {
 }
 
 /// sums += Σ value·image[offset..offset + 8·V], for R image rows `row` floats apart, whose sums
-/// are `stride` floats apart. `ends`: the last vector is the last of its run.
+/// are `stride` floats apart. `ends`: the last vector is the last of its run, of which fresh sums
+/// keep the lanes of `tail`.
 ///
 /// # Safety
 /// Every run lies in `image` as allocated, padding included, and `sums` holds the R runs.
@@ -237,7 +212,7 @@ unsafe fn add_runs<const R: usize, const V: usize, const FRESH: bool>(
     (offsets, values): (&[u32], &[f32]),
     (sums, stride): (&mut [f32], usize),
     ends: bool,
-    norm: &mut Norm,
+    tail: __m256,
 ) {
     // SAFETY: the function's contract.
     unsafe {
@@ -261,10 +236,11 @@ unsafe fn add_runs<const R: usize, const V: usize, const FRESH: bool>(
         }
         for r in 0..R {
             for v in 0..V {
-                _mm256_storeu_ps(sums.as_mut_ptr().add(r * stride + 8 * v), acc[r][v]);
-                if FRESH {
-                    norm.add(acc[r][v], ends && v + 1 == V);
+                // Lanes past the end of a run hold products with the next pixels.
+                if FRESH && ends && v + 1 == V {
+                    acc[r][v] = _mm256_and_ps(acc[r][v], tail);
                 }
+                _mm256_storeu_ps(sums.as_mut_ptr().add(r * stride + 8 * v), acc[r][v]);
             }
         }
     }
@@ -280,7 +256,7 @@ unsafe fn add_small_patches<const K: usize, const FRESH: bool>(
     row: usize,
     (offsets, values): (&[u32], &[f32]),
     sums: &mut [f32],
-    norm: &mut Norm,
+    tail: __m256,
 ) {
     // SAFETY: the function's contract.
     unsafe {
@@ -309,8 +285,7 @@ unsafe fn add_small_patches<const K: usize, const FRESH: bool>(
             let sum = sums.as_mut_ptr().add(8 * ky);
             let both = _mm256_add_ps(acc[0][ky], acc[1][ky]);
             if FRESH {
-                norm.add(both, true);
-                _mm256_storeu_ps(sum, both);
+                _mm256_storeu_ps(sum, _mm256_and_ps(both, tail));
             } else {
                 _mm256_storeu_ps(sum, _mm256_add_ps(_mm256_loadu_ps(sum), both));
             }

@@ -130,7 +130,7 @@ impl Geometry {
     }
 
     /// The plain gradient (weights, then biases) of a packed one.
-    pub fn unpack_gradient(&self, packed: &[f32], gradient: &mut [f32]) {
+    pub fn unpack_gradient<T: Copy>(&self, packed: &[T], gradient: &mut [T]) {
         let (weights, bias) = gradient.split_at_mut(self.pooled.channels * self.taps());
         self.for_each_weight(|plain, co, ci, ky, kx| {
             let row = (co * self.kernel + ky) * self.run_padded();

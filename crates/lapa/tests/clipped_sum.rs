@@ -1,0 +1,174 @@
+//! Sums of clipped gradients against data sets and models that are built to break them.
+
+use std::sync::Arc;
+
+use lapa::config::Norm;
+use lapa::data::Split;
+use lapa::model::{
+    BLOCK, Batch, Clipped, Kernels, Network, SampleClip, Shape, Worker, cnn, logistic, mlp,
+};
+use lapa::seed::{Purpose, stream};
+use rand::RngExt;
+
+/// Sum of the clipped gradients of a batch.
+fn sum(
+    worker: &mut Worker,
+    parameters: &[f32],
+    batch: Batch<'_>,
+    norm: f64,
+    block: usize,
+) -> (Clipped, Vec<f64>) {
+    let mut sum = vec![f64::NAN; parameters.len()];
+    let clip = SampleClip { norm, denominator: 1.0, block };
+    (worker.clipped_gradient(parameters, batch, clip, &mut sum), sum)
+}
+
+fn length(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    length(a.iter().zip(b).map(|(a, b)| a - b))
+}
+
+/// Records that bring a sum of rounded numbers to a power of two, and then move it by 0.6 units of
+/// the last place each: below the power they count as one unit, above it as none. One record
+/// decides which, and in f32 all the others follow.
+struct Drift {
+    data: Split,
+    parameters: Vec<f32>,
+    network: Arc<Network>,
+}
+
+impl Drift {
+    /// Black images of one pixel, and a layer of three outputs.
+    fn new(records: usize) -> Self {
+        let network = Network::new(Shape::new(1, 1, 1), &logistic(3)).unwrap();
+        // Softmax gives class 0 nearly all, so that records of class 0 have gradients of the size
+        // of `small`, and those of class 1 are clipped to C = 1.
+        let small = 0.6 / 1024f32;
+        let mut parameters = vec![0.0; network.parameter_count()];
+        let last = parameters.len();
+        parameters[last - 2..].fill((small / (1.0 - 2.0 * small)).ln());
+        let (images, labels) = (vec![0; records].into(), vec![0; records]);
+        let data = Split { images, labels, rows: 1, cols: 1 };
+        Self { data, parameters, network: Arc::new(network) }
+    }
+
+    /// The sum of `large` records of class 1, then records of class 0.
+    fn sum(&mut self, large: usize, block: usize) -> Vec<f64> {
+        let labels = &mut self.data.labels;
+        labels.fill(0);
+        labels[..large].fill(1);
+        let samples: Vec<u32> = (0..labels.len() as u32).collect();
+        let batch = Batch { data: &self.data, samples: &samples };
+        sum(&mut Worker::new(self.network.clone()), &self.parameters, batch, 1.0, block).1
+    }
+}
+
+/// As many records of class 1 as keep the coordinate of class 1 below 2¹⁴.
+const BELOW: usize = 23_193;
+const RECORDS: usize = 60_000;
+
+#[test]
+fn one_record_moves_a_sum_of_60_000_by_no_more_than_two_norms() {
+    let mut drift = Drift::new(RECORDS);
+    let (single, nothing) = (drift.sum(1, 1), drift.sum(0, 1));
+    let alone = distance(&single, &nothing);
+    for block in [BLOCK, 1] {
+        for large in BELOW - 3..BELOW + 3 {
+            let (one, other) = (drift.sum(large, block), drift.sum(large + 1, block));
+            let moved = distance(&one, &other);
+            assert!(moved <= 2.0, "{large} records, blocks of {block}: {moved}");
+            assert!((moved - alone).abs() < 1e-3, "{moved} instead of {alone}");
+        }
+    }
+}
+
+/// The same records, summed in f32 in their order: the data set is what the test above needs.
+#[test]
+fn the_same_records_drift_in_single_precision() {
+    let mut drift = Drift::new(1);
+    let of = |gradient: Vec<f64>| gradient[gradient.len() - 2] as f32;
+    let (small, large) = (of(drift.sum(0, 1)), of(drift.sum(1, 1)));
+    let naive = |count: usize| {
+        let records = (0..RECORDS).map(|i| if i < count { large } else { small });
+        records.fold(0f32, |sum, g| sum + g)
+    };
+    let moved = (BELOW - 20..BELOW + 20).map(|count| (naive(count + 1) - naive(count)).abs());
+    assert!(moved.fold(0.0, f32::max) > 20.0);
+}
+
+/// Every sample's part of the sum is the same to the bit in any batch and place: summed one by one
+/// in f64, a batch is the sum of batches of one.
+#[test]
+fn a_sample_counts_the_same_in_every_batch() {
+    for kernels in [Kernels::Fast, Kernels::Reference] {
+        for layers in [cnn(Norm::Group, 10), cnn(Norm::None, 10), mlp(10), logistic(10)] {
+            let network = Network::with_kernels(Shape::new(1, 28, 28), &layers, kernels).unwrap();
+            let mut rng = stream(4, Purpose::SyntheticData, 0, 0);
+            let parameters = network.initial_parameters(&mut stream(4, Purpose::ModelInit, 0, 0));
+            let mut worker = Worker::new(Arc::new(network));
+            let images: Vec<u8> = (0..97 * 784).map(|_| rng.random()).collect();
+            let labels = (0..97).map(|i| i % 10).collect();
+            let data = Split { images: images.into(), labels, rows: 28, cols: 28 };
+            let samples: Vec<u32> = (0..97).map(|i| i * 31 % 97).collect();
+            let whole = Batch { data: &data, samples: &samples };
+            let (_, together) = sum(&mut worker, &parameters, whole, 0.5, 1);
+            let mut single = vec![0.0; parameters.len()];
+            for sample in samples.chunks(1) {
+                let batch = Batch { data: &data, samples: sample };
+                let (_, one) = sum(&mut worker, &parameters, batch, 0.5, 1);
+                single.iter_mut().zip(one).for_each(|(sum, g)| *sum += g);
+            }
+            assert_eq!(together, single, "{layers:?} {kernels:?}");
+            let (_, blocks) = sum(&mut worker, &parameters, whole, 0.5, BLOCK);
+            assert!(distance(&blocks, &together) < 1e-5 * length(together));
+        }
+    }
+}
+
+/// A model that a base station may send: activations of the last hidden layer are huge, and the
+/// label is all but certain, so that deltas are tiny. Squared in f32 they would be 0, and the
+/// gradient would pass unclipped.
+#[test]
+fn no_model_gets_a_gradient_past_the_clip() {
+    for layers in [cnn(Norm::Group, 10), cnn(Norm::None, 10), mlp(10), logistic(10)] {
+        for kernels in [Kernels::Fast, Kernels::Reference] {
+            let network = Network::with_kernels(Shape::new(1, 28, 28), &layers, kernels).unwrap();
+            let network = Arc::new(network);
+            let mut longest = 0f64;
+            for hidden in [1.0, 1e6, 1e12, 1e15, 1e17, 1.8e18, 1.8e19, 1e30, 3e38f32] {
+                for certain in [0.0, 10.0, 40.0, 52.02, 70.0, 88.0, 100.0] {
+                    for clip_norm in [1e-6, 1e-4, 1e-3, 1.0] {
+                        let moved = hostile(&network, hidden, certain, clip_norm);
+                        longest = longest.max(moved / clip_norm);
+                        assert!(
+                            moved <= clip_norm,
+                            "{layers:?} {kernels:?}: activations {hidden:e}, logit {certain}, \
+                             C = {clip_norm:e}: {moved:e}"
+                        );
+                    }
+                }
+            }
+            assert!(longest > 0.99, "{layers:?} {kernels:?}: nothing was clipped");
+        }
+    }
+}
+
+/// The norm of the clipped gradient of one record.
+fn hostile(network: &Arc<Network>, hidden: f32, certain: f32, clip_norm: f64) -> f64 {
+    let mut parameters = network.initial_parameters(&mut stream(6, Purpose::ModelInit, 0, 0));
+    let tensors: Vec<_> =
+        network.tensors().iter().filter(|tensor| tensor.name.contains("linear")).collect();
+    let [before @ .., weight, bias] = &tensors[..] else { panic!("no last layer") };
+    parameters[weight.range.clone()].fill(0.0);
+    parameters[bias.range.clone()].fill(0.0);
+    parameters[bias.range.start] = certain;
+    if let Some(bias) = before.last() {
+        parameters[bias.range.clone()].fill(hidden);
+    }
+    let data = Split { images: vec![7; 28 * 28].into(), labels: vec![0], rows: 28, cols: 28 };
+    let batch = Batch { data: &data, samples: &[0] };
+    length(sum(&mut Worker::new(network.clone()), &parameters, batch, clip_norm, BLOCK).1)
+}
