@@ -94,7 +94,8 @@ pub(super) fn create(
     fill: impl FnOnce(&Path) -> Result<(), LedgerError>,
 ) -> Result<(), LedgerError> {
     let log = beside(path, "-wal");
-    if log.exists() {
+    // Of another process that was quicker, the file is there before its log.
+    if log.exists() && !path.exists() {
         return Err(LedgerError::OnlyLog { path: path.to_path_buf(), log });
     }
     let folder = match path.parent() {
