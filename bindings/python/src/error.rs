@@ -122,7 +122,7 @@ impl Raise for RunError {
             Self::OtherData { .. } => Kind::Data,
             Self::Federation(error) => error.kind(),
             Self::Privatize(error) => error.kind(),
-            Self::Ledger { .. } | Self::NoLedger { .. } => Kind::Ledger,
+            Self::Ledger { .. } | Self::NoLedger { .. } | Self::Forgotten { .. } => Kind::Ledger,
             _ => Kind::Other,
         }
     }

@@ -81,6 +81,93 @@ fn two_runs_at_once_stay_within_the_budget_together() {
     assert_eq!(recorded, sent.iter().sum::<usize>() as u64);
 }
 
+/// A mistyped name would otherwise pass for a whole budget.
+#[test]
+fn a_new_shared_ledger_is_announced_once() {
+    let place = place();
+    let place = place.path();
+    for (out, new) in [("first", true), ("second", false)] {
+        let output = private(place, out, &shared(&["privacy.epsilon=4"])).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        let said = text.contains("warning: new ledger ") && text.contains("shared.db: nothing");
+        assert_eq!(said, new, "{text}");
+    }
+    // Emptied, it is not a new one.
+    fs::write(place.join("shared.db"), "").unwrap();
+    let text = failure(&mut private(place, "third", &shared(&[])), 1);
+    assert!(text.contains("shared.db: this file is empty"), "{text}");
+    assert!(!place.join("third").exists());
+}
+
+/// Another user's ledger, in a folder that only its owner may write to; also with the log of a run
+/// that was killed.
+#[cfg(unix)]
+#[test]
+fn a_ledger_that_cannot_be_written_can_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+    let place = place();
+    let place = place.path();
+    run_private(place, "first", &shared(&["privacy.epsilon=4"]));
+    let closed = place.join("closed");
+    fs::create_dir(&closed).unwrap();
+    let mut ledger = lapa_privacy::ledger::Ledger::open(&place.join("shared.db")).unwrap();
+    let read = |folder: &str| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("lapa"));
+        command.current_dir(place).args(["account", "--format", "json", "--ledger"]);
+        command.arg(format!("{folder}/shared.db"));
+        // Nothing is forbidden to root.
+        if fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
+        {
+            command.uid(65534).gid(65534);
+        }
+        command.output().unwrap()
+    };
+    for with_log in [false, true] {
+        if with_log {
+            // On the log only, since the ledger is open.
+            let terms = ledger.terms().unwrap();
+            let data = lapa_privacy::ledger::DataKey {
+                data: terms[0].data.clone(),
+                partition: terms[0].partition.clone(),
+            };
+            let more = terms.iter().map(|declared| {
+                let mut terms = declared.terms.clone();
+                terms.epsilon += 1.0;
+                (declared.device, terms)
+            });
+            ledger.begin_run("more", &data, &more.collect::<Vec<_>>()).unwrap();
+            fs::copy(place.join("shared.db-wal"), closed.join("shared.db-wal")).unwrap();
+        }
+        fs::copy(place.join("shared.db"), closed.join("shared.db")).unwrap();
+        for name in names(&closed) {
+            fs::set_permissions(closed.join(name), fs::Permissions::from_mode(0o444)).unwrap();
+        }
+        for folder in [place, &closed] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
+        }
+        let before = names(&closed);
+        let output = read("closed");
+        for folder in [place, &closed] {
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() && text.is_empty() {
+            eprintln!("skipped: this program cannot be run by another user");
+            return;
+        }
+        assert!(output.status.success(), "{text}");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let devices = value["devices"].as_array().unwrap();
+        assert_eq!(devices.len(), 5);
+        for device in devices {
+            assert_eq!(device["declared"], if with_log { 5.0 } else { 4.0 }, "{device}");
+        }
+        assert_eq!(names(&closed), before);
+    }
+}
+
 #[test]
 fn a_plan_that_is_used_up_is_refused() {
     let place = place();

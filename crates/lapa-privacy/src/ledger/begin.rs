@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
 
 use super::error::{At, LedgerError};
+use super::seal::Seal;
 use super::{DataKey, Ledger, Terms, sum};
 
 impl Ledger {
@@ -31,6 +32,7 @@ impl Ledger {
                 return Err(LedgerError::Twice { device: *device });
             }
         }
+        self.expect_in_place()?;
         let path = &self.path;
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
         let left = match begun(&tx, path, run)? {
@@ -38,6 +40,7 @@ impl Ledger {
             None => declare(&tx, path, run, data, devices)?,
         };
         tx.commit().at(path)?;
+        self.expect_in_place()?;
         Ok(left)
     }
 }
@@ -57,8 +60,10 @@ fn declare(
     data: &DataKey,
     devices: &[(u32, Terms)],
 ) -> Result<Vec<f64>, LedgerError> {
+    let mut seal = Seal::read(tx).at(path)?;
     let DataKey { data, partition } = data;
-    tx.execute("INSERT OR IGNORE INTO data VALUES (?, ?)", [data, partition]).at(path)?;
+    let sql = "INSERT OR IGNORE INTO data VALUES (?, ?) RETURNING *";
+    insert(tx, &mut seal, "data", sql, params![data, partition]).at(path)?;
     let recorded: String = tx
         .query_row("SELECT partition FROM data WHERE data = ?", [data], |row| row.get(0))
         .at(path)?;
@@ -66,19 +71,23 @@ fn declare(
         let (data, given) = (data.clone(), partition.clone());
         return Err(LedgerError::Partition { data, recorded, given });
     }
-    tx.execute("INSERT INTO run VALUES (?, ?, NULL)", [run, data]).at(path)?;
+    let sql = "INSERT INTO run VALUES (?, ?, (SELECT coalesce(max(id), 0) FROM record), NULL)
+               RETURNING *";
+    insert(tx, &mut seal, "run", sql, params![run, data]).at(path)?;
 
     let mut starts = Vec::with_capacity(devices.len());
     for (device, terms) in devices {
-        tx.execute(
-            "INSERT OR IGNORE INTO account VALUES (?, ?, ?, ?, 0)",
-            params![data, device, terms.kind, terms.delta],
-        )
-        .at(path)?;
+        let sql = "INSERT OR IGNORE INTO account VALUES (?, ?, ?, ?, 0)
+                   RETURNING data, device, kind, delta";
+        let row = params![data, device, terms.kind, terms.delta];
+        insert(tx, &mut seal, "account", sql, row).at(path)?;
         let sql = "SELECT kind, delta, spent FROM account WHERE data = ? AND device = ?";
         let (kind, delta, spent): (String, f64, f64) = tx
-            .query_row(sql, params![data, device], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            .prepare_cached(sql)
+            .and_then(|mut sql| {
+                sql.query_row(params![data, device], |row| {
+                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                })
             })
             .at(path)?;
         if (&kind, delta) != (&terms.kind, terms.delta) {
@@ -90,15 +99,25 @@ fn declare(
                 given: shown(&terms.kind, terms.delta),
             });
         }
-        let left = sum::left(terms.capacity, spent);
-        tx.execute(
-            "INSERT INTO declared VALUES (?, ?, ?, ?, ?, ?)",
-            params![run, device, data, terms.epsilon, terms.capacity, left],
-        )
-        .at(path)?;
-        starts.push(left);
+        let sql = "INSERT INTO declared VALUES (?, ?, ?, ?, ?, ?) RETURNING *";
+        let row = params![run, device, data, terms.epsilon, terms.capacity, spent];
+        insert(tx, &mut seal, "declared", sql, row).at(path)?;
+        starts.push(sum::left(terms.capacity, spent));
     }
+    seal.write(tx).at(path)?;
     Ok(starts)
+}
+
+/// Inserts a row, unless it may be left out, and puts it under the seal.
+fn insert(
+    tx: &Connection,
+    seal: &mut Seal,
+    table: &str,
+    sql: &str,
+    row: &[&dyn ToSql],
+) -> rusqlite::Result<()> {
+    let mut sql = tx.prepare_cached(sql)?;
+    sql.query_row(row, |row| seal.toggle(table, row)).optional().map(|_| ())
 }
 
 fn resume(
@@ -114,7 +133,7 @@ fn resume(
         let shown = |key: &DataKey| format!("data {} and partition {}", key.data, key.partition);
         return Err(differs(shown(recorded), shown(data)));
     }
-    let sql = "SELECT device, kind, epsilon, delta, capacity, start_left FROM declared
+    let sql = "SELECT device, kind, epsilon, delta, capacity, start_spent FROM declared
                JOIN account USING (data, device) WHERE run = ? ORDER BY device";
     let mut statement = tx.prepare(sql).at(path)?;
     let rows = statement
@@ -125,7 +144,8 @@ fn resume(
                 delta: row.get(3)?,
                 capacity: row.get(4)?,
             };
-            Ok((row.get(0)?, (terms, row.get(5)?)))
+            let left = sum::left(terms.capacity, row.get(5)?);
+            Ok((row.get(0)?, (terms, left)))
         })
         .at(path)?;
     let declared: BTreeMap<u32, (Terms, f64)> = rows.collect::<Result<_, _>>().at(path)?;

@@ -1,10 +1,12 @@
 //! What the ledger refuses.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{Error, ErrorCode};
 
 use super::{BUSY_TIMEOUT, Repeat};
+use crate::mechanism::EntropyError;
 
 /// Why the ledger did not record or answer. Nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +24,51 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
+    /// A folder, a pipe or the like.
+    #[error("{}: this is not a regular file, so it cannot be a ledger", path.display())]
+    NotAFile {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The file is empty, which a ledger never is.
+    #[error(
+        "{}: this file is empty, so what was spent is not known: put back the newest copy of the \
+         ledger, or remove the file if there never was one",
+        path.display()
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A write-ahead log without its ledger.
+    #[error(
+        "{}: this ledger is gone, and its log {} is still there: put the ledger back, or move its \
+         log away if that is not wanted",
+        path.display(),
+        log.display()
+    )]
+    OnlyLog {
+        /// The file that is missing.
+        path: PathBuf,
+        /// Its log.
+        log: PathBuf,
+    },
+    /// The file is no longer the one that was opened.
+    #[error(
+        "{}: this ledger was moved, removed, emptied or replaced while it was in use, so nothing \
+         more is released: put it back with its log, then go on",
+        path.display()
+    )]
+    Moved {
+        /// The file.
+        path: PathBuf,
+    },
     /// The ledger was written by another version of this program.
-    #[error("{}: this ledger has version {found}; this program knows version {known}", path.display())]
+    #[error(
+        "{}: this ledger has version {found}, and this program knows version {known}: use it with \
+         the program that made it",
+        path.display()
+    )]
     Version {
         /// The file.
         path: PathBuf,
@@ -32,8 +77,12 @@ pub enum LedgerError {
         /// The version that can be read.
         known: i64,
     },
-    /// The file is damaged.
-    #[error("{}: this ledger is damaged: {detail}", path.display())]
+    /// The file is damaged, or something else has written to it.
+    #[error(
+        "{}: this ledger is damaged: {detail}. What was spent cannot be read from it: put back its \
+         newest whole copy",
+        path.display()
+    )]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -74,6 +123,22 @@ pub enum LedgerError {
         path: PathBuf,
         /// What it said.
         source: rusqlite::Error,
+    },
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system gave no randomness for the key of a new ledger.
+    #[error("{}: {source}", path.display())]
+    Entropy {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: EntropyError,
     },
     /// A number is out of its range.
     #[error("{name} is {value}: allowed is {allowed}")]
@@ -220,8 +285,29 @@ impl<T> At<T> for rusqlite::Result<T> {
                 }
                 Some(ErrorCode::DatabaseBusy) => LedgerError::Busy { path },
                 Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { path },
+                _ if is_strange(&source) => {
+                    LedgerError::Corrupt { path, detail: source.to_string() }
+                }
                 _ => LedgerError::Sqlite { path, source },
             }
         })
     }
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, LedgerError> {
+        self.map_err(|source| LedgerError::Io { path: path.to_path_buf(), source })
+    }
+}
+
+/// A value of a type or size that no ledger has.
+fn is_strange(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::InvalidColumnType(..)
+            | Error::Utf8Error(..)
+            | Error::QueryReturnedNoRows
+    )
 }

@@ -23,10 +23,13 @@
 //! ```
 
 mod begin;
+mod check;
 mod error;
+mod place;
 mod query;
 mod record;
 mod schema;
+mod seal;
 mod sum;
 #[cfg(test)]
 mod tests;
@@ -35,14 +38,19 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rand::Rng;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tempfile::TempDir;
 
 pub use crate::rounding::add_up;
 pub use error::LedgerError;
 pub use query::{Declared, Recorded};
 
 use crate::Event;
+use crate::mechanism::os_stream;
 use error::At;
+use place::Place;
+use seal::KEY_BYTES;
 
 /// How long a process waits for another one's round.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,14 +66,19 @@ const MEMORY: &str = ":memory:";
 pub struct Ledger {
     conn: Connection,
     path: PathBuf,
+    /// Where it must stay; none in memory and for reading.
+    place: Option<Place>,
+    /// The copy that is read, where the ledger itself cannot be.
+    _copy: Option<TempDir>,
 }
 
-/// The data that budgets are for. Both are opaque here.
+/// The data that budgets are for. Both are opaque here; names that follow from private data are made
+/// by [`Ledger::keyed_digest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataKey {
-    /// Hash of the data set.
+    /// Name of the data set.
     pub data: String,
-    /// Hash of who holds which records.
+    /// Name of who holds which records.
     pub partition: String,
 }
 
@@ -121,50 +134,89 @@ pub enum Grant {
 }
 
 impl Ledger {
-    /// Opens a ledger, or makes one where there is no file.
+    /// Opens a ledger, or makes one where there is no file. All that it holds is verified, and
+    /// damage is refused.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut ledger = Self::connect(path, flags)?;
+        if path == Path::new(MEMORY) || path == Path::new("") {
+            return Err(LedgerError::NotDurable { path: path.into(), mode: "memory".into() });
+        }
+        if !place::is_there(path)? {
+            place::create(path, |partial| {
+                let mut new = Self::connect(path, partial, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                schema::create(&mut new.conn, path, new_key(path)?)?;
+                schema::write_ahead(&new.conn, path)
+            })?;
+        }
+        let mut ledger = Self::connect(path, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // SQLite opens a file that it may not write for reading only.
         if ledger.conn.is_readonly("main").at(path)? {
             return Err(LedgerError::ReadOnly { path: path.to_path_buf() });
         }
-        schema::prepare(&mut ledger.conn, path)?;
+        schema::identify(&ledger.conn, path)?;
+        schema::write_ahead(&ledger.conn, path)?;
+        ledger.place = Some(Place::of(path)?);
+        check::check(&ledger.conn, path)?;
+        ledger.expect_in_place()?;
         Ok(ledger)
     }
 
-    /// Opens a ledger to read what was spent.
+    /// Opens a ledger to read what was spent, also where nothing can be written.
     pub fn open_read_only(path: &Path) -> Result<Self, LedgerError> {
-        if !path.exists() {
+        if !place::is_there(path)? {
             return Err(LedgerError::Missing { path: path.to_path_buf() });
         }
-        let ledger = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        schema::check(&ledger.conn, path)?;
-        Ok(ledger)
+        let read = |from: &Path| {
+            let ledger = Self::connect(path, from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            check::check(&ledger.conn, path)?;
+            Ok(ledger)
+        };
+        match read(path) {
+            Err(error) if cannot_write_beside(&error) => {
+                let (folder, copy) = place::copy(path)?;
+                Ok(Self { _copy: Some(folder), ..read(&copy)? })
+            }
+            opened => opened,
+        }
     }
 
     /// A ledger that is gone with the process, for simulations without files.
     pub fn in_memory() -> Result<Self, LedgerError> {
         let path = Path::new(MEMORY);
-        let mut ledger = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        schema::create(&mut ledger.conn, path)?;
+        let mut ledger = Self::connect(path, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::create(&mut ledger.conn, path, new_key(path)?)?;
         Ok(ledger)
     }
 
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, LedgerError> {
+    /// The ledger that is called `path`, read from the file `from`.
+    fn connect(path: &Path, from: &Path, flags: OpenFlags) -> Result<Self, LedgerError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let conn = Connection::open_with_flags(path, flags).at(path)?;
+        let conn = Connection::open_with_flags(from, flags).at(path)?;
         conn.busy_timeout(BUSY_TIMEOUT).at(path)?;
+        conn.set_prepared_statement_cache_capacity(32);
         for (pragma, value) in [
             ("synchronous", "FULL"),
             // On macOS a plain sync stops at the drive's cache.
             ("fullfsync", "ON"),
             ("checkpoint_fullfsync", "ON"),
             ("foreign_keys", "ON"),
+            ("trusted_schema", "OFF"),
         ] {
             conn.pragma_update(None, pragma, value).at(path)?;
         }
-        Ok(Self { conn, path: path.to_path_buf() })
+        Ok(Self { conn, path: path.to_path_buf(), place: None, _copy: None })
+    }
+
+    /// Refuses when the file was moved, removed, emptied or replaced since it was opened.
+    fn expect_in_place(&self) -> Result<(), LedgerError> {
+        self.place.as_ref().map_or(Ok(()), |place| place.expect(&self.path))
+    }
+
+    /// A digest under the ledger's key (HMAC-SHA256), in hexadecimal: the same for the same bytes on
+    /// this ledger, and without the ledger no test of a guess at them.
+    pub fn keyed_digest(&self, bytes: &[u8]) -> Result<String, LedgerError> {
+        let key: [u8; KEY_BYTES] =
+            self.conn.query_row("SELECT key FROM secret", [], |row| row.get(0)).at(&self.path)?;
+        Ok(seal::hmac(&key, bytes))
     }
 
     /// Whether the ledger is gone with the process.
@@ -175,6 +227,24 @@ impl Ledger {
     /// Where the ledger is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+fn new_key(path: &Path) -> Result<[u8; KEY_BYTES], LedgerError> {
+    let mut key = [0; KEY_BYTES];
+    let refused = |source| LedgerError::Entropy { path: path.to_path_buf(), source };
+    os_stream().map_err(refused)?.fill_bytes(&mut key);
+    Ok(key)
+}
+
+/// SQLite wants to write beside a ledger even to read it.
+fn cannot_write_beside(error: &LedgerError) -> bool {
+    match error {
+        LedgerError::ReadOnly { .. } => true,
+        LedgerError::Sqlite { source, .. } => {
+            source.sqlite_error_code() == Some(ErrorCode::CannotOpen)
+        }
+        _ => false,
     }
 }
 

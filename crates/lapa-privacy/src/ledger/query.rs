@@ -44,8 +44,8 @@ pub struct Declared {
     pub device: u32,
     /// What its filter was declared with.
     pub terms: Terms,
-    /// What was left when the run began.
-    pub left_at_start: f64,
+    /// What had been spent on the device's data when the run began.
+    pub spent_at_start: f64,
     /// What has been spent on the device's data, by all runs.
     pub spent: f64,
 }
@@ -54,8 +54,23 @@ impl Ledger {
     /// What has been spent on a device's data by all runs, rounded up; `None` if no run declared
     /// the device.
     pub fn spent(&self, data: &str, device: u32) -> Result<Option<f64>, LedgerError> {
-        let sql = "SELECT spent FROM account WHERE data = ? AND device = ?";
-        self.conn.query_row(sql, params![data, device], |row| row.get(0)).optional().at(&self.path)
+        self.number(
+            "SELECT spent FROM account WHERE data = ? AND device = ?",
+            params![data, device],
+        )
+    }
+
+    /// What had been spent on a device's data, by all runs, when a run began; rounded up.
+    pub fn spent_at_start(&self, run: &str, device: u32) -> Result<f64, LedgerError> {
+        let sql = "SELECT start_spent FROM declared WHERE run = ? AND device = ?";
+        let missing = || LedgerError::UnknownDevice { run: run.to_string(), device };
+        self.number(sql, params![run, device])?.ok_or_else(missing)
+    }
+
+    /// Whether nothing was ever released on this ledger.
+    pub fn is_new(&self) -> Result<bool, LedgerError> {
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM record)";
+        self.conn.query_row(sql, [], |row| row.get(0)).at(&self.path)
     }
 
     /// What a run has itself spent on a device, in all rounds or in those before one: its costs
@@ -86,6 +101,11 @@ impl Ledger {
         self.conn.query_row(sql, [run], |row| row.get(0)).at(&self.path)
     }
 
+    /// The releases of the time before a run began, in the order they were recorded.
+    pub fn releases_before(&self, run: &str) -> Result<Vec<Recorded>, LedgerError> {
+        self.recorded("AND id <= (SELECT earlier FROM run WHERE run = ?)", [run])
+    }
+
     /// All releases, in the order they were recorded.
     pub fn releases(&self) -> Result<Vec<Recorded>, LedgerError> {
         self.recorded("", [])
@@ -94,7 +114,7 @@ impl Ledger {
     /// What every run declared, by data, device, and in the order the runs began.
     pub fn terms(&self) -> Result<Vec<Declared>, LedgerError> {
         let sql = "SELECT run, data, partition, device, kind, epsilon, delta, capacity,
-                   start_left, spent FROM declared
+                   start_spent, spent FROM declared
                    JOIN account USING (data, device) JOIN data USING (data)
                    ORDER BY data, device, declared.rowid";
         self.rows(sql, [], |row| {
@@ -109,7 +129,7 @@ impl Ledger {
                     delta: row.get(6)?,
                     capacity: row.get(7)?,
                 },
-                left_at_start: row.get(8)?,
+                spent_at_start: row.get(8)?,
                 spent: row.get(9)?,
             })
         })
@@ -154,6 +174,13 @@ impl Ledger {
             }))
         })?;
         rows.into_iter().collect()
+    }
+
+    fn number(&self, sql: &str, params: impl Params) -> Result<Option<f64>, LedgerError> {
+        self.conn
+            .prepare_cached(sql)
+            .and_then(|mut sql| sql.query_row(params, |row| row.get(0)).optional())
+            .at(&self.path)
     }
 
     fn rows<T>(

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
 
 use super::error::{At, LedgerError};
 use super::query::event_of;
+use super::seal::Seal;
 use super::{Grant, Ledger, Repeat, Request, sum};
 use crate::Event;
 
@@ -17,6 +18,7 @@ struct Round<'a> {
     run: &'a str,
     round: u32,
     floor: f64,
+    seal: Seal,
 }
 
 impl Ledger {
@@ -28,6 +30,9 @@ impl Ledger {
     /// 0 or below `floor` it is refused. `release` says for a device and its granted share what
     /// will be released and what it costs, which must be no more than what is left. It must draw
     /// no noise. Its error, or any other, leaves the ledger as it was.
+    ///
+    /// A ledger that is no longer where it was opened is refused before and after: what leaves a
+    /// device must be on a record that others find.
     ///
     /// A round that is recorded already is repeated as `repeat` says. A replay must ask for the
     /// same shares and give the same events; it gets the recorded grants and pays nothing.
@@ -41,9 +46,11 @@ impl Ledger {
         release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
     ) -> Result<Vec<Grant>, E> {
         check(floor, requests)?;
+        self.expect_in_place()?;
         let path = &self.path;
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
-        let here = Round { tx: &tx, path, run, round, floor };
+        let seal = Seal::read(&tx).at(path)?;
+        let mut here = Round { tx: &tx, path, run, round, floor, seal };
         here.agree(repeat)?;
         let mut grants = Vec::with_capacity(requests.len());
         for request in requests {
@@ -58,14 +65,16 @@ impl Ledger {
                 }
             });
         }
+        here.seal.write(&tx).at(path)?;
         tx.commit().at(path)?;
+        self.expect_in_place()?;
         Ok(grants)
     }
 }
 
 impl Round<'_> {
     /// The run has begun, and repeats rounds as it did from its first one.
-    fn agree(&self, repeat: Repeat) -> Result<(), LedgerError> {
+    fn agree(&mut self, repeat: Repeat) -> Result<(), LedgerError> {
         let Self { tx, path, run, .. } = *self;
         let run = || run.to_string();
         let recorded: Option<String> = tx
@@ -79,9 +88,12 @@ impl Round<'_> {
             }
             Some(_) => Ok(()),
             None => {
-                tx.execute("UPDATE run SET repeat = ? WHERE run = ?", [repeat.name(), self.run])
-                    .at(path)?;
-                Ok(())
+                let mut toggle = |sql, params: &[&dyn ToSql]| {
+                    tx.query_row(sql, params, |row| self.seal.toggle("run", row)).at(path)
+                };
+                toggle("SELECT * FROM run WHERE run = ?", &[&self.run])?;
+                let sql = "UPDATE run SET repeat = ? WHERE run = ? RETURNING *";
+                toggle(sql, &[&repeat.name(), &self.run])
             }
         }
     }
@@ -154,7 +166,7 @@ impl Round<'_> {
 
     /// A new record, charged to the device.
     fn charge<E: From<LedgerError>>(
-        &self,
+        &mut self,
         request: &Request,
         attempt: u32,
         release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
@@ -223,7 +235,7 @@ impl Round<'_> {
     }
 
     fn insert(
-        &self,
+        &mut self,
         request: &Request,
         attempt: u32,
         released: Option<(f64, f64, String)>,
@@ -234,13 +246,13 @@ impl Round<'_> {
             None => (None, None, None),
         };
         self.tx
-            .prepare_cached("INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)")
+            .prepare_cached("INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *")
             .and_then(|mut sql| {
-                let Self { run, round, .. } = self;
-                sql.execute(params![run, device, round, attempt, asked, share, cost, event])
+                let (run, round) = (self.run, self.round);
+                let row = params![run, device, round, attempt, asked, share, cost, event];
+                sql.query_row(row, |row| self.seal.toggle("record", row))
             })
-            .at(self.path)?;
-        Ok(())
+            .at(self.path)
     }
 }
 

@@ -1,22 +1,33 @@
 //! The tables, and how a file is known to be a ledger.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 use super::error::{At, LedgerError};
+use super::seal::{KEY_BYTES, Seal};
 use super::{BUSY_TIMEOUT, RETRY_PAUSE};
 
 /// "lapa" in ASCII: tells a ledger from other SQLite files.
 const APPLICATION_ID: i64 = 0x6c61_7061;
 
 /// Version of the tables below.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
-/// `account.spent` is the sum of the costs in `record` over all runs, rounded up at every step.
-/// The triggers hold what the ledger promises even against a mistake in this program.
+/// `account.spent` is the sum of the costs in `record` over all runs, rounded up at every step;
+/// `run.earlier` is the last record of the time before the run, `declared.start_spent` the sum up to
+/// there. The triggers hold what the ledger promises even against a mistake in this program.
 const TABLES: &str = "
+CREATE TABLE secret (
+    key BLOB NOT NULL CHECK (length(key) = 32)
+) STRICT;
+
+CREATE TABLE seal (
+    digest BLOB NOT NULL CHECK (length(digest) = 32)
+) STRICT;
+
 CREATE TABLE data (
     data      TEXT NOT NULL PRIMARY KEY,
     partition TEXT NOT NULL
@@ -32,18 +43,19 @@ CREATE TABLE account (
 ) STRICT;
 
 CREATE TABLE run (
-    run    TEXT NOT NULL PRIMARY KEY,
-    data   TEXT NOT NULL REFERENCES data,
-    repeat TEXT CHECK (repeat IN ('replay', 'charge-again'))
+    run     TEXT    NOT NULL PRIMARY KEY,
+    data    TEXT    NOT NULL REFERENCES data,
+    earlier INTEGER NOT NULL,
+    repeat  TEXT    CHECK (repeat IN ('replay', 'charge-again'))
 ) STRICT;
 
 CREATE TABLE declared (
-    run        TEXT    NOT NULL REFERENCES run,
-    device     INTEGER NOT NULL,
-    data       TEXT    NOT NULL,
-    epsilon    REAL    NOT NULL,
-    capacity   REAL    NOT NULL,
-    start_left REAL    NOT NULL CHECK (start_left >= 0),
+    run         TEXT    NOT NULL REFERENCES run,
+    device      INTEGER NOT NULL,
+    data        TEXT    NOT NULL,
+    epsilon     REAL    NOT NULL,
+    capacity    REAL    NOT NULL,
+    start_spent REAL    NOT NULL CHECK (start_spent >= 0),
     PRIMARY KEY (run, device),
     FOREIGN KEY (data, device) REFERENCES account
 ) STRICT;
@@ -73,79 +85,59 @@ CREATE TRIGGER records_do_not_change BEFORE UPDATE ON record
 BEGIN SELECT RAISE(ABORT, 'records never change'); END;
 ";
 
-/// What a file is.
-#[derive(PartialEq)]
-enum Identity {
-    Ledger,
-    /// A database without tables: new, or left by a crash before the tables were made.
-    Empty,
-}
-
-/// Makes the tables in an empty file and turns the write-ahead log on; refuses anything else that
-/// is not a ledger, before writing to it.
-pub(super) fn prepare(conn: &mut Connection, path: &Path) -> Result<(), LedgerError> {
-    identify_at_once(conn, path)?;
-    let mode = write_ahead(conn).at(path)?;
-    if mode != "wal" {
-        return Err(LedgerError::NotDurable { path: path.to_path_buf(), mode });
-    }
-    create(conn, path)?;
-    check(conn, path)
-}
-
-/// Makes the tables unless they are there.
-pub(super) fn create(conn: &mut Connection, path: &Path) -> Result<(), LedgerError> {
-    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
-    if identify(&tx, path)? == Identity::Empty {
-        tx.execute_batch(TABLES).at(path)?;
-        tx.pragma_update(None, "application_id", APPLICATION_ID).at(path)?;
-        tx.pragma_update(None, "user_version", VERSION).at(path)?;
-    }
+/// Makes the tables of a new ledger, with its key.
+pub(super) fn create(
+    conn: &mut Connection,
+    path: &Path,
+    key: [u8; KEY_BYTES],
+) -> Result<(), LedgerError> {
+    let tx = conn.transaction().at(path)?;
+    tx.execute_batch(TABLES).at(path)?;
+    tx.pragma_update(None, "application_id", APPLICATION_ID).at(path)?;
+    tx.pragma_update(None, "user_version", VERSION).at(path)?;
+    Seal::create(&tx, key).at(path)?;
     tx.commit().at(path)
 }
 
-/// Refuses anything but a whole ledger.
-pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
-    if identify_at_once(conn, path)? == Identity::Empty {
-        return Err(LedgerError::NotALedger { path: path.to_path_buf() });
-    }
-    let state: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).at(path)?;
-    match state.as_str() {
-        "ok" => Ok(()),
-        _ => Err(LedgerError::Corrupt { path: path.to_path_buf(), detail: state }),
-    }
-}
-
-/// [`identify`] in one transaction: another process may be making the ledger between two reads.
-fn identify_at_once(conn: &Connection, path: &Path) -> Result<Identity, LedgerError> {
-    let tx = conn.unchecked_transaction().at(path)?;
-    let identity = identify(&tx, path)?;
-    tx.commit().at(path)?;
-    Ok(identity)
-}
-
-fn identify(conn: &Connection, path: &Path) -> Result<Identity, LedgerError> {
+/// Refuses anything but a ledger of this version, by the tables and triggers that it has. Nothing of
+/// the file is executed before this.
+pub(super) fn identify(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let number = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).at(path);
-    let id = number("PRAGMA application_id")?;
+    if number("PRAGMA application_id")? != APPLICATION_ID {
+        return Err(LedgerError::NotALedger { path: path.into() });
+    }
     let found = number("PRAGMA user_version")?;
-    let path = PathBuf::from(path);
-    if id == APPLICATION_ID {
-        return match found == VERSION {
-            true => Ok(Identity::Ledger),
-            false => Err(LedgerError::Version { path, found, known: VERSION }),
-        };
+    if found != VERSION {
+        return Err(LedgerError::Version { path: path.into(), found, known: VERSION });
     }
-    if id == 0 && found == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 {
-        return Ok(Identity::Empty);
+    let model = Connection::open_in_memory().at(path)?;
+    model.execute_batch(TABLES).at(path)?;
+    let (known, found) = (parts(&model).at(path)?, parts(conn).at(path)?);
+    match known.symmetric_difference(&found).next() {
+        None => Ok(()),
+        Some(part) => {
+            let [kind, name, ..] = part;
+            let what = if known.contains(part) { "lacks" } else { "has an unknown" };
+            let detail = format!("it {what} {kind} {name}, as if another program had changed it");
+            Err(LedgerError::Corrupt { path: PathBuf::from(path), detail })
+        }
     }
-    Err(LedgerError::NotALedger { path })
+}
+
+/// Type, name, table and definition of all that a database is made of.
+fn parts(conn: &Connection) -> rusqlite::Result<BTreeSet<[String; 4]>> {
+    let sql = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema";
+    let mut statement = conn.prepare(sql)?;
+    let rows =
+        statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+    rows.collect()
 }
 
 /// Turns the write-ahead log on. SQLite does not wait for a lock here, so that two processes that
 /// make one ledger at the same time would fail: waits instead of it.
-fn write_ahead(conn: &Connection) -> rusqlite::Result<String> {
+pub(super) fn write_ahead(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let begun = Instant::now();
-    loop {
+    let mode: String = loop {
         match conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)) {
             Err(error)
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
@@ -153,7 +145,11 @@ fn write_ahead(conn: &Connection) -> rusqlite::Result<String> {
             {
                 std::thread::sleep(RETRY_PAUSE);
             }
-            done => return done,
+            done => break done.at(path)?,
         }
+    };
+    match mode.as_str() {
+        "wal" => Ok(()),
+        _ => Err(LedgerError::NotDurable { path: path.to_path_buf(), mode }),
     }
 }

@@ -30,7 +30,7 @@ fn a_commit_is_synced() {
         assert_eq!(number(&ledger.conn, "foreign_keys"), 1);
         assert_eq!(number(&ledger.conn, "busy_timeout"), 10_000);
         assert_eq!(number(&ledger.conn, "application_id"), i64::from(u32::from_be_bytes(*b"lapa")));
-        assert_eq!(number(&ledger.conn, "user_version"), 2);
+        assert_eq!(number(&ledger.conn, "user_version"), 3);
         let loose: i64 = ledger
             .conn
             .query_row(
@@ -60,6 +60,32 @@ fn a_locked_ledger_says_so() {
     assert!(error.to_string().contains("locked for 10 seconds"), "{error}");
     // Reading goes on meanwhile.
     assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
+}
+
+/// What is only on the log counts, or the figure would be too small.
+#[test]
+fn a_copy_has_what_is_on_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger");
+    let mut ledger = Ledger::open(&path).unwrap();
+    begun(&mut ledger);
+    let request = [Request { device: 0, share: 0.5 }];
+    let what = || Event::NonPrivate { what: String::new() };
+    let sql = "UPDATE declared SET capacity = 9e999";
+    assert!(ledger.conn.execute_batch(sql).is_ok());
+    ledger
+        .record_round::<LedgerError>("run", 1, Repeat::Replay, 0.0, &request, &mut |_, _| {
+            Ok((what(), f64::INFINITY))
+        })
+        .unwrap();
+    let (_folder, copy) = place::copy(&path).unwrap();
+    let copied = Ledger::connect(&path, &copy, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    assert_eq!(copied.spent("data", 0).unwrap(), Some(f64::INFINITY));
+    // As long as the copy has no log, it knows nothing of it.
+    let (_folder, copy) = place::copy(&path).unwrap();
+    std::fs::remove_file(copy.with_file_name("ledger-wal")).unwrap();
+    let stale = Ledger::connect(&path, &copy, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    assert_eq!(stale.spent("data", 0).unwrap(), None);
 }
 
 #[test]

@@ -51,13 +51,6 @@ fn a_read_only_ledger_reads_only() {
     assert!(matches!(error, LedgerError::ReadOnly { path: at } if at == path));
     drop((writer, reader));
     assert_eq!(Ledger::open_read_only(&path).unwrap().releases().unwrap().len(), 1);
-
-    // An empty file holds no spending: it may become a ledger, but is none.
-    let empty = folder.path().join("empty");
-    fs::write(&empty, "").unwrap();
-    let error = Ledger::open_read_only(&empty).unwrap_err();
-    assert!(matches!(error, LedgerError::NotALedger { .. }));
-    Ledger::open(&empty).unwrap();
 }
 
 #[test]
@@ -109,12 +102,13 @@ fn a_ledger_of_another_version_is_refused() {
     let path = folder.path().join("ledger");
     write(&path);
     let other = rusqlite::Connection::open(&path).unwrap();
-    other.pragma_update(None, "user_version", 3).unwrap();
+    other.pragma_update(None, "user_version", 2).unwrap();
     drop(other);
     for opened in [Ledger::open(&path), Ledger::open_read_only(&path)] {
         let error = opened.unwrap_err();
-        assert!(matches!(error, LedgerError::Version { found: 3, known: 2, .. }));
+        assert!(matches!(error, LedgerError::Version { found: 2, known: 3, .. }));
         assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
+        assert!(error.to_string().contains("the program that made it"), "{error}");
     }
 }
 
@@ -161,7 +155,7 @@ fn what_would_not_last_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for path in [folder.path(), &folder.path().join("missing").join("ledger")] {
         let error = Ledger::open(path).unwrap_err();
-        assert!(matches!(error, LedgerError::Sqlite { .. }), "{error}");
+        assert!(matches!(error, LedgerError::NotAFile { .. } | LedgerError::Io { .. }), "{error}");
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
     }
 }

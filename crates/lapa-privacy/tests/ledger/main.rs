@@ -1,7 +1,9 @@
 //! The ledger as its users see it.
 
 mod crash;
+mod damage;
 mod files;
+mod place;
 mod property;
 mod rounds;
 mod together;

@@ -189,21 +189,27 @@ fn a_second_run_starts_from_what_is_left() {
     let terms = ledger.terms().unwrap();
     let seen: Vec<_> = terms
         .iter()
-        .map(|d| (&*d.data, d.device, &*d.run, d.terms.capacity, d.left_at_start, d.spent))
+        .map(|d| (&*d.data, d.device, &*d.run, d.terms.capacity, d.spent_at_start, d.spent))
         .collect();
     assert_eq!(
         seen,
         [
-            ("data", 0, "run", 1.0, 1.0, 1.0),
-            ("data", 0, "second", 1.0, 0.25, 1.0),
-            ("data", 0, "third", 1.5, 0.5, 1.0),
-            ("data", 7, "run", 1.0, 1.0, 0.5),
-            ("data", 7, "second", 1.0, 1.0, 0.5),
-            ("data", 7, "third", 0.25, 0.0, 0.5),
-            ("data", 8, "second", 0.5, 0.5, 0.5),
-            ("other", 0, "fourth", 1.0, 1.0, 0.0),
+            ("data", 0, "run", 1.0, 0.0, 1.0),
+            ("data", 0, "second", 1.0, 0.75, 1.0),
+            ("data", 0, "third", 1.5, 1.0, 1.0),
+            ("data", 7, "run", 1.0, 0.0, 0.5),
+            ("data", 7, "second", 1.0, 0.0, 0.5),
+            ("data", 7, "third", 0.25, 0.5, 0.5),
+            ("data", 8, "second", 0.5, 0.0, 0.5),
+            ("other", 0, "fourth", 1.0, 0.0, 0.0),
         ]
     );
+    assert_eq!(ledger.spent_at_start("second", 0).unwrap(), 0.75);
+    assert!(ledger.spent_at_start("run", 8).is_err());
+    let all = ledger.releases().unwrap();
+    for (run, earlier) in [("run", 0), ("second", 1), ("third", 4), ("fourth", 4)] {
+        assert_eq!(ledger.releases_before(run).unwrap(), all[..earlier], "{run}");
+    }
 }
 
 #[test]

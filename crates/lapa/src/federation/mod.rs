@@ -221,7 +221,7 @@ impl Federation {
 
     /// Records releases in `ledger` as `run` from now on, instead of in memory.
     pub fn record_in(&mut self, ledger: Ledger, run: &str) -> Result<(), PrivatizeError> {
-        let data = self.data_key();
+        let data = self.data_key(&ledger)?;
         let declared = declared(&self.experiment, self.elsewhere);
         self.budgets.move_to(&declared, &self.public_samples, ledger, &data, run)?;
         if self.elsewhere != Elsewhere::Nothing {
@@ -230,8 +230,9 @@ impl Federation {
         Ok(())
     }
 
-    /// What a ledger knows this data by.
-    fn data_key(&self) -> DataKey {
+    /// The names of this data on a ledger. They are made with its key, so that they tell nothing of
+    /// the records to whoever does not have the ledger.
+    fn data_key(&self, ledger: &Ledger) -> Result<DataKey, PrivatizeError> {
         let mut data = Sha256::new();
         for file in &self.data.hashes {
             data.update(&file.sha256);
@@ -241,8 +242,8 @@ impl Federation {
             partition.update((device.samples.len() as u64).to_le_bytes());
             device.samples.iter().for_each(|sample| partition.update(sample.to_le_bytes()));
         }
-        let hex = |hash: Sha256| hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        DataKey { data: hex(data), partition: hex(partition) }
+        let name = |hash: Sha256| ledger.keyed_digest(&hash.finalize());
+        Ok(DataKey { data: name(data)?, partition: name(partition)? })
     }
 
     /// The public numbers of samples of `devices`.

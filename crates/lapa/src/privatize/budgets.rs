@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lapa_privacy::Event;
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, Basis, Transcript};
-use lapa_privacy::ledger::{DataKey, Grant, Ledger, Repeat, Request, Terms, add_up};
+use lapa_privacy::ledger::{DataKey, Declared, Grant, Ledger, Repeat, Request, Terms, add_up};
 use rand::Rng;
 
 use super::account::{Account, ledger_terms, refuse_if_nothing_is_left};
@@ -117,13 +117,16 @@ impl Budgets {
         data: &DataKey,
         run: &str,
     ) -> Result<(), PrivatizeError> {
-        let mut known = ledger.terms()?;
-        known.retain(|declared| declared.data == data.data);
+        let known: HashMap<u32, Declared> = ledger
+            .terms()?
+            .into_iter()
+            .filter(|declared| declared.data == data.data)
+            .map(|declared| (declared.device, declared))
+            .collect();
         let devices = match known.is_empty() {
             true => self.accounts.drain(..).map(|account| account.terms).collect(),
             false => terms(experiment, public_samples, &|device| {
-                let declared = known.iter().find(|declared| declared.device == device)?;
-                serde_json::from_str(&declared.terms.kind).ok()
+                serde_json::from_str(&known.get(&device)?.terms.kind).ok()
             })?,
         };
         let amplitudes = self.amplitudes.take();
@@ -189,11 +192,14 @@ impl Budgets {
             out_of_range: false,
         };
         budgets.warn_of_delta(public_samples);
+        if privacy.ledger.is_some() && budgets.ledger.is_new()? {
+            budgets.warnings.push(format!(
+                "new ledger {}: nothing was ever released on it, so all budgets are whole",
+                budgets.ledger.path().display()
+            ));
+        }
         for device in 0..budgets.devices() {
-            let total = budgets.ledger.spent(&budgets.data, device)?.unwrap_or_default();
-            let own = budgets.ledger.own_spent(run, device, None)?;
-            // What is infinite, or equal, leaves no difference.
-            let others = if total > own { total - own } else { 0.0 };
+            let others = budgets.ledger.spent_at_start(run, device)?;
             budgets.accounts[device as usize].others = others;
             budgets.accounts[device as usize].others_without_channel = others;
         }
@@ -203,11 +209,11 @@ impl Budgets {
         Ok(budgets)
     }
 
-    /// What other runs on the ledger had spent, without noise of the channel.
+    /// What other runs on the ledger had spent before this one, without noise of the channel.
     fn recost_others(&mut self) -> Result<(), PrivatizeError> {
         self.accounts.iter_mut().for_each(|account| account.others_without_channel = 0.0);
-        for recorded in self.ledger.releases()? {
-            if recorded.data != self.data || recorded.run == self.run {
+        for recorded in self.ledger.releases_before(&self.run)? {
+            if recorded.data != self.data {
                 continue;
             }
             if let Some(account) = self.accounts.get_mut(recorded.device as usize) {

@@ -1,6 +1,6 @@
 //! How the devices' budgets stand: what was spent, what was declared.
 
-use lapa_privacy::ledger::{Recorded, add_up};
+use lapa_privacy::ledger::{Ledger, Recorded, add_up};
 use lapa_privacy::{Filter, Release};
 
 use super::{Budgets, PrivatizeError};
@@ -55,6 +55,16 @@ impl Budgets {
             readings.push((self.readings.provable(filter, spent, self.delta)?, declared));
         }
         Ok(readings)
+    }
+
+    /// The last round of this run that the ledger has; 0 before the first.
+    pub(crate) fn last_recorded(&self) -> Result<u32, PrivatizeError> {
+        Ok(self.ledger.last_round(&self.run)?)
+    }
+
+    /// Where releases are recorded.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// Every release on the ledger, of all runs, in the order of recording.

@@ -115,6 +115,21 @@ pub enum RunError {
         /// The ledger.
         ledger: PathBuf,
     },
+    /// The ledger is an older copy of itself.
+    #[error(
+        "{} shows {what}: {} is an older copy, which has forgotten releases; put the newest one \
+         back to go on",
+        metrics.display(),
+        ledger.display()
+    )]
+    Forgotten {
+        /// The metrics.
+        metrics: PathBuf,
+        /// The ledger.
+        ledger: PathBuf,
+        /// What the metrics have and the ledger has not.
+        what: String,
+    },
     /// A ledger refuses the run.
     #[error("ledger {}: {source}", path.display())]
     Ledger {

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::RunError;
+use super::{ManifestData, RunError};
 use crate::atomic::write_atomically;
 use crate::config::{AllocatorName, Entropy, Experiment, Histograms};
-use crate::data::{Dataset, FileHash};
 
 /// An open run folder. No other process can open it for writing while this lives.
 #[derive(Debug)]
@@ -48,17 +47,6 @@ pub struct Manifest {
     pub started_unix: u64,
 }
 
-/// The data set in a [`Manifest`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ManifestData {
-    /// As in the config.
-    pub name: String,
-    /// Where it was found.
-    pub source: String,
-    /// Files and their SHA-256.
-    pub files: Vec<FileHash>,
-}
-
 /// The machine in a [`Manifest`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
@@ -81,8 +69,11 @@ impl Machine {
 }
 
 impl Manifest {
-    pub(super) fn new(federation: &crate::federation::Federation, run: &str) -> Self {
-        let Dataset { name, source, hashes, .. } = federation.data();
+    pub(super) fn new(
+        federation: &crate::federation::Federation,
+        run: &str,
+        data: ManifestData,
+    ) -> Self {
         let q = federation.network().parameter_count();
         let privacy = &federation.experiment().privacy;
         Self {
@@ -97,11 +88,7 @@ impl Manifest {
                 Entropy::Os => "the operating system's, through ChaCha20".into(),
             },
             kernels: crate::model::kernels_in_use().into(),
-            data: ManifestData {
-                name: name.clone().into(),
-                source: source.clone(),
-                files: hashes.clone(),
-            },
+            data,
             machine: Machine::this(),
             threads: federation.threads(),
             parameters: q,

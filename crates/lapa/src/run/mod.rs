@@ -10,6 +10,7 @@
 mod checkpoint;
 mod error;
 mod folder;
+mod witness;
 
 use std::fs;
 use std::io::Write;
@@ -24,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Tensor, model_tensors, read_model};
 pub use error::RunError;
-pub use folder::{Machine, Manifest, ManifestData, RunFolder, fingerprint, is_free};
+pub use folder::{Machine, Manifest, RunFolder, fingerprint, is_free};
+pub use witness::{KeyedHash, ManifestData};
 
 use crate::atomic::write_atomically;
 use crate::config::{Experiment, NoiseControl, SwitchRule};
@@ -225,16 +227,21 @@ impl Run {
             record_in(&mut federation, &path, &run)?;
         }
         let folder = RunFolder::create(paths, |partial| {
+            // From the first moment on, so that a missing ledger is always a lost one.
+            let own = match federation.experiment().privacy.ledger {
+                None => Some(Ledger::open(&partial.join(LEDGER)).map_err(PrivatizeError::from)?),
+                Some(_) => None,
+            };
+            let ledger = own.as_ref().unwrap_or(federation.budgets.ledger());
+            let entropy = federation.experiment().privacy.entropy;
+            let data = ManifestData::new(federation.data(), entropy, ledger)
+                .map_err(PrivatizeError::from)?;
             let config = federation.experiment().to_toml();
             let path = partial.join(folder::CONFIG);
             write_atomically(&path, |file| file.write_all(config.as_bytes()))
                 .map_err(RunError::io("write", &path))?;
-            write_json(&partial.join(folder::MANIFEST), &Manifest::new(&federation, &run))?;
+            write_json(&partial.join(folder::MANIFEST), &Manifest::new(&federation, &run, data))?;
             MetricsWriter::create(&partial.join(METRICS))?.sync()?;
-            if federation.experiment().privacy.ledger.is_none() {
-                // From the first moment on, so that a missing ledger is always a lost one.
-                Ledger::open(&partial.join(LEDGER)).map_err(PrivatizeError::from)?;
-            }
             save_checkpoint(partial, &federation, 0, 0.0)
         })?;
         if federation.experiment().privacy.ledger.is_none() {
@@ -263,18 +270,16 @@ impl Run {
         mut federation: Federation,
     ) -> Result<Self, RunError> {
         let (state, model, allocator) = checkpoint::load(folder.path(), federation.model())?;
-        let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), state.metrics_bytes)?;
-        let ledger = federation.experiment().privacy.ledger.clone();
-        let ledger = ledger.unwrap_or_else(|| folder.path().join(LEDGER));
-        if !ledger.is_file() {
-            return Err(RunError::NoLedger { path: folder.path().into(), ledger });
-        }
+        let ledger = folder.ledger(federation.experiment())?;
         record_in(&mut federation, &ledger, &name)?;
         if !federation.restore_weighting(state.weighting) {
             let what = "its weights are those of another number of devices".into();
             return Err(RunError::Checkpoint { path: folder.path().join(checkpoint::FILE), what });
         }
         federation.restore(state.round, state.asked, model, allocator)?;
+        // Before what they show is cut off.
+        witness::refuse_forgotten(folder.path(), &mut federation)?;
+        let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), state.metrics_bytes)?;
         Ok(Self { folder, name, federation, metrics, seconds: state.seconds })
     }
 
@@ -391,9 +396,7 @@ pub(crate) fn refuse_others(
     experiment: &Experiment,
     data: &Dataset,
 ) -> Result<(), RunError> {
-    if before.data.files != data.hashes {
-        return Err(RunError::OtherData { path: folder.path().into() });
-    }
+    folder.expect_data(experiment, data)?;
     let program = |version: &str, kernels: &str| format!("version {version}, {kernels} kernels");
     let began = program(&before.version, &before.kernels);
     let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());

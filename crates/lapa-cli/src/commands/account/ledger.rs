@@ -43,6 +43,21 @@ struct Row {
     pld: Option<f64>,
 }
 
+/// What the figures are, in words.
+const MEANING: [(&str, &str); 3] = [
+    (
+        "declared",
+        "the largest budget that a run was held to,\nthe guarantee where one is enforced, unless a \
+         later run raised it after seeing an earlier one's releases",
+    ),
+    ("claimed", "the paper's sum"),
+    (
+        "provable",
+        "what the releases are\nworth by the best accountant that applies; for a schedule chosen on \
+         the way that is a reading, not a promise",
+    ),
+];
+
 pub fn execute(path: &Path, format: Format) -> Outcome {
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
     // Each run's releases stay within what it declared, whatever others spent before: over all
@@ -69,7 +84,11 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
         .collect::<Result<_, _>>()
         .map_err(Failure::failed)?;
     match format {
-        Format::Json => output::json(&json!({ "ledger": path, "devices": rows }))?,
+        Format::Json => {
+            let meaning: BTreeMap<&str, String> =
+                MEANING.map(|(name, words)| (name, words.replace('\n', " "))).into();
+            output::json(&json!({ "ledger": path, "meaning": meaning, "devices": rows }))?;
+        }
         Format::Text => output::text_out(&text(path, &rows))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -168,14 +187,13 @@ fn text(path: &Path, rows: &[Row]) -> String {
             ]
         })
         .collect();
+    let meaning: Vec<String> =
+        MEANING.iter().map(|(name, words)| format!("{name}: {words}.")).collect();
     let mut text = format!(
-        "{}\n\n{}\n\
-         epsilon at the delta that each device was declared with. declared: the largest budget \
-         that a run was held to,\nthe guarantee where one is enforced, unless a later run raised it after seeing an earlier one's releases. claimed: the paper's \
-         sum. provable: what the releases are\nworth by the best accountant that applies; for a \
-         schedule chosen on the way that is a reading, not a promise.\n",
+        "{}\n\n{}\nepsilon at the delta that each device was declared with. {}\n",
         path.display(),
         table(&header, &cells),
+        meaning.join(" "),
     );
     let worst = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
     let (provable, silent) = (worst(|row| row.provable), worst(|row| row.without_channel));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lapa::config::Experiment;
 use lapa::data::Dataset;
-use lapa::run::{RunError, RunFolder, read_summary};
+use lapa::run::{RunFolder, read_summary};
 use lapa_audit::{Attack, Audit, AuditError, Listener, Options, Statement, Subject};
 use lapa_study::report::ReportError;
 
@@ -44,9 +44,7 @@ impl Audited {
         let unfinished = || ReportError::Unfinished(folder.into());
         let summary = read_summary(folder)?.ok_or_else(unfinished)?;
         let data = load_data(&experiment.data.name, mode)?;
-        if run.manifest()?.data.files != data.hashes {
-            return Err(RunError::OtherData { path: folder.into() }.into());
-        }
+        run.expect_data(&experiment, &data)?;
         let name = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let statement = Some(Statement::from(&summary.privacy));

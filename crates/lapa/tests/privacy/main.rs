@@ -1,6 +1,8 @@
 //! Privacy in the rounds: noise as declared, budgets kept, nothing said that is not so.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod ledger;
 
 use common::{devices, federation};
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};

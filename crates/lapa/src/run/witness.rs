@@ -1,0 +1,131 @@
+//! What a run folder knows besides its ledger: of which data it is, and what it has released.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use lapa_privacy::ledger::{Ledger, LedgerError};
+use serde::{Deserialize, Serialize};
+
+use super::{LEDGER, METRICS, RunError, RunFolder};
+use crate::config::{Entropy, Experiment};
+use crate::data::{Dataset, FileHash};
+use crate::federation::Federation;
+use crate::observe::RoundRecord;
+use crate::privatize::PrivatizeError;
+
+/// The data set in a [`Manifest`](super::Manifest).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ManifestData {
+    /// As in the config.
+    pub name: String,
+    /// Where it was found.
+    pub source: String,
+    /// Files and their SHA-256, in a seeded simulation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileHash>,
+    /// The same with the operating system's entropy: a plain hash would let whoever sees it test a
+    /// guess at the records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keyed_files: Vec<KeyedHash>,
+}
+
+/// A file and its digest under the key of the run's ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyedHash {
+    /// File name without folder.
+    pub file: String,
+    /// HMAC-SHA256 of the file's SHA-256, lower-case hexadecimal.
+    pub hmac_sha256: String,
+}
+
+impl ManifestData {
+    /// The data of a run that records in `ledger`.
+    pub(super) fn new(
+        data: &Dataset,
+        entropy: Entropy,
+        ledger: &Ledger,
+    ) -> Result<Self, LedgerError> {
+        let Dataset { name, source, hashes, .. } = data;
+        let (mut files, mut keyed_files) = (Vec::new(), Vec::new());
+        match entropy {
+            Entropy::Seed => files.clone_from(hashes),
+            Entropy::Os => {
+                for FileHash { file, sha256 } in hashes {
+                    let hmac_sha256 = ledger.keyed_digest(sha256.as_bytes())?;
+                    keyed_files.push(KeyedHash { file: file.clone(), hmac_sha256 });
+                }
+            }
+        }
+        Ok(Self { name: name.clone().into(), source: source.clone(), files, keyed_files })
+    }
+}
+
+impl RunFolder {
+    /// Refuses data other than the run began with. `experiment` is the folder's own.
+    pub fn expect_data(&self, experiment: &Experiment, data: &Dataset) -> Result<(), RunError> {
+        let began = self.manifest()?.data;
+        let same = match experiment.privacy.entropy {
+            Entropy::Seed => began.files == data.hashes,
+            Entropy::Os => {
+                let path = self.ledger(experiment)?;
+                let now = Ledger::open_read_only(&path)
+                    .and_then(|ledger| ManifestData::new(data, Entropy::Os, &ledger))
+                    .map_err(PrivatizeError::from)?;
+                began.keyed_files == now.keyed_files
+            }
+        };
+        match same {
+            true => Ok(()),
+            false => Err(RunError::OtherData { path: self.path().into() }),
+        }
+    }
+
+    /// The ledger of the run, which must be there.
+    pub(super) fn ledger(&self, experiment: &Experiment) -> Result<PathBuf, RunError> {
+        let ledger = experiment.privacy.ledger.clone();
+        let ledger = ledger.unwrap_or_else(|| self.path().join(LEDGER));
+        match ledger.is_file() {
+            true => Ok(ledger),
+            false => Err(RunError::NoLedger { path: self.path().into(), ledger }),
+        }
+    }
+}
+
+/// Refuses a ledger that does not have what metrics.jsonl shows: a copy of an earlier day, put back
+/// after releases that it does not know.
+pub(super) fn refuse_forgotten(folder: &Path, federation: &mut Federation) -> Result<(), RunError> {
+    let metrics = folder.join(METRICS);
+    let (round, spent) = shown(&metrics)?;
+    let recorded = federation.budgets.last_recorded()?;
+    let readings = federation.budgets.ledger_readings()?;
+    let reading = readings.iter().map(|&(provable, _)| provable).fold(0.0, f64::max);
+    let what = if round > recorded {
+        format!("a release in round {round}, and the ledger ends with round {recorded}")
+    } else if spent * (1.0 - LAST_DIGITS) > reading {
+        format!("that epsilon {spent} was spent, and the ledger knows of {reading}")
+    } else {
+        return Ok(());
+    };
+    let ledger = federation.budgets.ledger().path().to_path_buf();
+    Err(RunError::Forgotten { metrics, ledger, what })
+}
+
+/// The ledger adds in another order than a run, which may move the last digits.
+const LAST_DIGITS: f64 = 1e-9;
+
+/// The last round in which something was released, and the most that a device had spent, by the
+/// lines of metrics.jsonl. After a crash the last lines may be torn, and count for nothing.
+fn shown(path: &Path) -> Result<(u32, f64), RunError> {
+    let file = File::open(path).map_err(RunError::io("open", path))?;
+    let (mut last, mut most) = (0, 0.0f64);
+    for line in BufReader::new(file).split(b'\n') {
+        let line = line.map_err(RunError::io("read", path))?;
+        let Ok(record) = serde_json::from_slice::<RoundRecord>(&line) else { break };
+        if let Some(spent) = record.devices.summary().spent_provable {
+            last = record.round;
+            most = most.max(spent.max);
+        }
+    }
+    Ok((last, most))
+}
