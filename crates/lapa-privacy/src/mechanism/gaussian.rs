@@ -17,16 +17,38 @@ pub fn add_gaussian<R: Rng + ?Sized>(
     sigma: f64,
     rng: &mut R,
 ) -> Result<(), SigmaError> {
-    if !(0.0..=LARGEST_SIGMA).contains(&sigma) {
-        return Err(SigmaError { value: sigma, allowed: "from 0 to 1e36" });
-    }
+    check(sigma)?;
     if sigma > 0.0 {
         for value in vector {
-            let normal: f64 = rng.sample(StandardNormal);
-            *value = (f64::from(*value) + sigma * normal) as f32;
+            *value = noisy(f64::from(*value), sigma, rng);
         }
     }
     Ok(())
+}
+
+/// [`add_gaussian`] to a vector in f64, such as a mean, which is not rounded before the sum is.
+pub fn gaussian<R: Rng + ?Sized>(
+    vector: &[f64],
+    sigma: f64,
+    rng: &mut R,
+) -> Result<Vec<f32>, SigmaError> {
+    check(sigma)?;
+    Ok(match sigma > 0.0 {
+        true => vector.iter().map(|&value| noisy(value, sigma, rng)).collect(),
+        false => vector.iter().map(|&value| value as f32).collect(),
+    })
+}
+
+fn check(sigma: f64) -> Result<(), SigmaError> {
+    match (0.0..=LARGEST_SIGMA).contains(&sigma) {
+        true => Ok(()),
+        false => Err(SigmaError { value: sigma, allowed: "from 0 to 1e36" }),
+    }
+}
+
+fn noisy<R: Rng + ?Sized>(value: f64, sigma: f64, rng: &mut R) -> f32 {
+    let normal: f64 = rng.sample(StandardNormal);
+    (value + sigma * normal) as f32
 }
 
 #[cfg(test)]
@@ -100,6 +122,17 @@ mod tests {
             let normal: f64 = twin.sample(StandardNormal);
             assert_eq!(value, (16_777_216.0 + 1.3 * normal) as f32);
         }
+        // A third of that is no f32: rounded first, it would be another sum.
+        let third = 16_777_216.0 / 3.0;
+        let sums = gaussian(&[third; 1000], 1e-3, &mut ChaCha12Rng::seed_from_u64(5)).unwrap();
+        let mut twin = ChaCha12Rng::seed_from_u64(5);
+        let mut differ = 0;
+        for value in sums {
+            let normal: f64 = twin.sample(StandardNormal);
+            assert_eq!(value, (third + 1e-3 * normal) as f32);
+            differ += usize::from(value != (f64::from(third as f32) + 1e-3 * normal) as f32);
+        }
+        assert!(differ > 0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod statistics;
 pub use clip::{CLIP_MARGIN, ClipError, Clipped, clip};
 pub use discrete_gaussian::DiscreteGaussian;
 pub use entropy::{EntropyError, os_stream};
-pub use gaussian::add_gaussian;
+pub use gaussian::{add_gaussian, gaussian};
 pub use grid::{Grid, GridError};
 
 /// A standard deviation that no noise can be drawn with.
