@@ -1,7 +1,8 @@
 //! `lapa.Device`: what one real device runs.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use lapa::data::Split;
 use lapa::privatize::{OwnSpending, PrivateUpdate};
@@ -14,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::convert::{data, experiment};
-use crate::error::Raise;
+use crate::error::{LapaError, Raise};
 
 /// Values of a model or an update; other numbers are converted.
 pub type Values<'py> = PyArrayLike1<'py, f32, AllowTypeChange>;
@@ -49,6 +50,8 @@ pub type Values<'py> = PyArrayLike1<'py, f32, AllowTypeChange>;
 #[pyclass(module = "lapa", frozen)]
 pub struct Device {
     inner: Mutex<lapa::remote::Device>,
+    /// The thread that is in a training function of `privatize`, which has the device meanwhile.
+    training: Mutex<Option<ThreadId>>,
 }
 
 impl Device {
@@ -58,8 +61,32 @@ impl Device {
         py: Python<'_>,
         work: impl FnOnce(&mut lapa::remote::Device) -> Result<T, RemoteError> + Send,
     ) -> PyResult<T> {
+        if *self.training() == Some(thread::current().id()) {
+            return Err(LapaError::new_err("a training function cannot use the device it is for"));
+        }
         py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
             .map_err(Raise::raise)
+    }
+
+    fn training(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.training.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a training function returns. What it raises is reported as Python reports what nobody can
+    /// catch, and counts as nothing, which is no update.
+    fn call(&self, train: &Py<PyAny>) -> Vec<f32> {
+        *self.training() = Some(thread::current().id());
+        let update = Python::attach(|py| {
+            let called = train.bind(py).call0();
+            let update =
+                called.and_then(|update| Ok(update.extract::<Values>()?.as_array().to_vec()));
+            update.unwrap_or_else(|error| {
+                error.write_unraisable(py, Some(train.bind(py)));
+                Vec::new()
+            })
+        });
+        *self.training() = None;
+        update
     }
 }
 
@@ -111,13 +138,13 @@ impl Device {
                 ));
             }
         };
-        Ok(Self { inner: Mutex::new(inner.map_err(Raise::raise)?) })
+        Ok(Self { inner: Mutex::new(inner.map_err(Raise::raise)?), training: Mutex::default() })
     }
 
     /// Public facts for the base station, all of them numbers.
     ///
-    /// device, samples (public), parameters, classes, rounds, epsilon, delta; left, in the currency of
-    /// its filter; seeded, 0 or 1.
+    /// device, samples (public), parameters, classes, rounds; epsilon, its budget, and epsilon_ever, the
+    /// largest that it ever held itself to; delta; left, in the currency of its filter; seeded, 0 or 1.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let facts = self.with(py, |device| device.describe())?;
         facts_dict(py, &facts)
@@ -147,16 +174,26 @@ impl Device {
     /// The whole update is clipped to `learn.clip_norm` C, so that one record moves it by up to 2C;
     /// values that are not finite make it zero. Charged as in `train`. The same run, round and share get
     /// the first answer again, whatever the update: training need not be repeatable.
+    ///
+    /// `update` may be a function without arguments that trains and returns the update. It is called
+    /// when the release is charged, and not at all for what is refused or was answered before. Whatever
+    /// it raises, and an update of another length, counts as zero, since an error would tell of the
+    /// records; a warning on standard error says so.
     fn privatize<'py>(
         &self,
         py: Python<'py>,
         run: String,
         round: u32,
-        update: Values<'py>,
+        update: Bound<'py, PyAny>,
         share: f64,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let update = update.as_array().to_vec();
-        let update = self.with(py, |device| device.privatize(&run, round, &update, share))?;
+        let update = if update.is_callable() {
+            let train = update.unbind();
+            self.with(py, |device| device.privatize_after(&run, round, share, || self.call(&train)))
+        } else {
+            let update = update.extract::<Values>()?.as_array().to_vec();
+            self.with(py, |device| device.privatize(&run, round, &update, share))
+        }?;
         Ok(PrivateUpdate::into_gradient(update).into_pyarray(py))
     }
 
@@ -191,8 +228,18 @@ impl Device {
 }
 
 fn facts_dict<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
-    let Facts { device, samples, parameters, classes, rounds, epsilon, delta, left, seeded } =
-        *facts;
+    let Facts {
+        device,
+        samples,
+        parameters,
+        classes,
+        rounds,
+        epsilon,
+        epsilon_ever,
+        delta,
+        left,
+        seeded,
+    } = *facts;
     let dict = PyDict::new(py);
     dict.set_item("device", device)?;
     dict.set_item("samples", samples)?;
@@ -200,6 +247,7 @@ fn facts_dict<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict
     dict.set_item("classes", classes)?;
     dict.set_item("rounds", rounds)?;
     dict.set_item("epsilon", epsilon)?;
+    dict.set_item("epsilon_ever", epsilon_ever)?;
     dict.set_item("delta", delta)?;
     dict.set_item("left", left)?;
     dict.set_item("seeded", u8::from(seeded))?;
@@ -238,6 +286,7 @@ pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<Facts> {
         classes: whole("classes")? as usize,
         rounds: short("rounds")?,
         epsilon: number("epsilon")?,
+        epsilon_ever: number("epsilon_ever")?,
         delta: number("delta")?,
         left: number("left")?,
         seeded: whole("seeded")? != 0,

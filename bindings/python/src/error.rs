@@ -93,7 +93,10 @@ impl Raise for PrivatizeError {
     fn kind(&self) -> Kind {
         match self {
             Self::Refused(_) => Kind::Refused,
-            Self::Ledger(_) | Self::NotRecorded | Self::LedgerBehind { .. } => Kind::Ledger,
+            Self::Ledger(_)
+            | Self::NotRecorded
+            | Self::LedgerBehind { .. }
+            | Self::SeveralAccounts { .. } => Kind::Ledger,
             Self::InitialSigma { .. } => Kind::Config,
             _ => Kind::Other,
         }
@@ -133,6 +136,7 @@ impl Raise for RemoteError {
         match self {
             Self::Config { .. } | Self::Devices(_) => Kind::Config,
             Self::Records(_) => Kind::Data,
+            Self::LostLedger { .. } => Kind::Ledger,
             Self::Privatize(error) => error.kind(),
             Self::Federation(error) => error.kind(),
             Self::Run(error) => error.kind(),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use lapa::privatize::kind_of_costs;
 use lapa_privacy::ledger::{DataKey, Grant, Ledger as Inner, LedgerError, Repeat, Request, Terms};
 use lapa_privacy::{
-    AccountError, ClipUnit, Event, EventError, Filter as InnerFilter, NoiseKind, Overspent,
-    Release, Sampling,
+    AccountError, Adjacency, ClipUnit, Event, EventError, Filter as InnerFilter, NoiseKind,
+    Overspent, Release, Sampling,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -35,7 +36,8 @@ use crate::error::{LapaError, LedgerError as Raised, Raise};
 #[pyclass(module = "lapa", frozen)]
 pub struct Ledger {
     inner: Mutex<Inner>,
-    filters: Mutex<BTreeMap<(String, u32), InnerFilter>>,
+    /// What runs began with here, by run and device.
+    filters: Mutex<BTreeMap<(String, u32), (InnerFilter, Adjacency)>>,
 }
 
 /// Why nothing was recorded.
@@ -78,28 +80,38 @@ impl Ledger {
 
     /// Declares a run's devices and their filters, or goes on with a run that was declared the same;
     /// returns what each device has left.
-    #[pyo3(signature = (run, filters, *, data="records"))]
+    ///
+    /// `adjacency` is that of all releases on a device: costs under two of them do not add up, so a
+    /// ledger refuses another one for a device that it knows.
+    #[pyo3(signature = (run, filters, *, data="records", adjacency="zero-out"))]
     fn begin<'py>(
         &self,
         py: Python<'py>,
         run: &str,
         filters: BTreeMap<u32, Bound<'py, Filter>>,
         data: &str,
+        adjacency: &str,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let adjacency = self::adjacency(adjacency)?;
         let mut listed = Vec::with_capacity(filters.len());
-        let mut known = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut began = Vec::with_capacity(filters.len());
         for (&device, filter) in &filters {
             let filter = filter.get().lock().clone();
-            let kind = serde_json::to_string(&filter.kind())
-                .map_err(|error| LapaError::new_err(error.to_string()))?;
+            let kind = kind_of_costs(&filter, adjacency, 0.0);
             let budget = filter.budget();
             let (epsilon, delta) = (budget.epsilon(), budget.delta());
             listed.push((device, Terms { kind, epsilon, delta, capacity: filter.capacity() }));
-            known.insert((run.into(), device), filter);
+            began.push(((run.to_owned(), device), (filter, adjacency)));
         }
         let data = DataKey { data: data.into(), partition: data.into() };
-        let mut ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = ledger.begin_run(run, &data, &listed).map_err(Raise::raise)?;
+        let begun = self
+            .inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .begin_run(run, &data, &listed);
+        let left = begun.map_err(Raise::raise)?;
+        // A run that was refused goes on with what it began with.
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).extend(began);
         let dict = PyDict::new(py);
         for (device, left) in filters.keys().zip(left) {
             dict.set_item(device, left)?;
@@ -109,8 +121,7 @@ impl Ledger {
 
     /// Charges a release with noise of `sigma` sensitivities to a device, all or nothing, and returns
     /// its cost. When this returns it is on the disk. A round that is charged again costs again.
-    #[pyo3(signature = (run, round, device, *, sigma, sampling_rate=None, adjacency="zero-out"))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (run, round, device, *, sigma, sampling_rate=None))]
     fn charge(
         &self,
         py: Python<'_>,
@@ -119,10 +130,12 @@ impl Ledger {
         device: u32,
         sigma: f64,
         sampling_rate: Option<f64>,
-        adjacency: &str,
     ) -> PyResult<f64> {
+        // A copy: whoever waits for the interpreter below must not hold what others wait for with it.
         let known = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(filter) = known.get(&(run.to_owned(), device)) else {
+        let found = known.get(&(run.to_owned(), device)).cloned();
+        drop(known);
+        let Some((filter, adjacency)) = found else {
             return Err(Raised::new_err(format!(
                 "run {run} did not begin with device {device} here: call begin"
             )));
@@ -134,7 +147,7 @@ impl Ledger {
             denominator: 1.0,
             records: 1,
             learning_rate: 1.0,
-            adjacency: self::adjacency(adjacency)?,
+            adjacency,
             sampling: sampling_rate.map_or(Sampling::Full, |rate| Sampling::Poisson { rate }),
             noise: NoiseKind::Gaussian,
             sigma_artificial: sigma,

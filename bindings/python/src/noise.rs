@@ -1,7 +1,7 @@
 //! `lapa.clip_and_noise`: for gradients that are computed elsewhere.
 
 use lapa::seed::{Purpose, stream};
-use lapa_privacy::mechanism::{add_gaussian, clip, os_stream};
+use lapa_privacy::mechanism::{clip, os_stream, release_gaussian};
 use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArrayLikeDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,12 +9,15 @@ use rand::Rng;
 
 use crate::error::Raise;
 
+/// Rows whose sum in f64 is off by less than the margin of the clip: 2n²·2⁻⁵³ ≤ 10⁻⁵.
+const MOST_ROWS: usize = 1 << 17;
+
 /// Clips a gradient to the norm `clip_norm` and adds Gaussian noise of `sigma` to each coordinate.
 ///
 /// A 1-D gradient is clipped as a whole: one record moves it by up to 2·clip_norm. Of a 2-D one,
 /// each row is the gradient of one sample: rows are clipped, summed and divided by `denominator`, a
-/// public number, so that one record adds up to clip_norm/denominator. Rows that are not finite count
-/// as zero. The noise comes from the operating system, or from `seed`, which protects nobody.
+/// public number, so that one record adds up to clip_norm/denominator. A gradient or row that is not
+/// finite counts as zero: an error would tell of the records. The noise comes from the operating system, or from `seed`, which protects nobody.
 ///
 /// This draws noise and records nothing: `lapa.Device` and `lapa.Filter` hold a budget.
 ///
@@ -36,23 +39,29 @@ pub fn clip_and_noise<'py>(
     seed: Option<u64>,
 ) -> PyResult<Bound<'py, PyArray1<f32>>> {
     let gradient = gradient.as_array();
-    let mut clipped = match (gradient.ndim(), denominator) {
-        (1, None) => {
-            let mut whole: Vec<f32> = gradient.iter().copied().collect();
-            clip(&mut whole, clip_norm).map_err(Raise::raise)?;
-            whole
+    // A norm that nothing can be clipped to.
+    clip(&mut [], clip_norm).map_err(Raise::raise)?;
+    let clipped = |row: &mut dyn Iterator<Item = &f32>| -> Vec<f64> {
+        let mut row: Vec<f32> = row.copied().collect();
+        if clip(&mut row, clip_norm).is_err() {
+            row.fill(0.0);
+        }
+        row.into_iter().map(f64::from).collect()
+    };
+    let mean: Vec<f64> = match (gradient.ndim(), denominator) {
+        (1, None) => clipped(&mut gradient.iter()),
+        (2, Some(_)) if gradient.shape()[0] > MOST_ROWS => {
+            return Err(PyValueError::new_err(format!(
+                "gradient has {} rows: the rounding of their sum is bounded for up to {MOST_ROWS}",
+                gradient.shape()[0]
+            )));
         }
         (2, Some(denominator)) if denominator > 0.0 && denominator.is_finite() => {
             let mut sum = vec![0.0f64; gradient.shape()[1]];
             for row in gradient.outer_iter() {
-                let mut row: Vec<f32> = row.iter().copied().collect();
-                if row.iter().any(|value| !value.is_finite()) {
-                    continue;
-                }
-                clip(&mut row, clip_norm).map_err(Raise::raise)?;
-                sum.iter_mut().zip(row).for_each(|(sum, g)| *sum += f64::from(g));
+                sum.iter_mut().zip(clipped(&mut row.iter())).for_each(|(sum, g)| *sum += g);
             }
-            sum.into_iter().map(|sum| (sum / denominator) as f32).collect()
+            sum.into_iter().map(|sum| sum / denominator).collect()
         }
         (2, _) => {
             return Err(PyValueError::new_err(
@@ -72,6 +81,8 @@ pub fn clip_and_noise<'py>(
         Some(seed) => Box::new(stream(seed, Purpose::Noise, 0, 0)),
         None => Box::new(os_stream().map_err(Raise::raise)?),
     };
-    add_gaussian(&mut clipped, sigma, &mut *rng).map_err(Raise::raise)?;
-    Ok(clipped.into_pyarray(py))
+    // The sum of mean and noise is rounded, once.
+    let mut released = Vec::with_capacity(mean.len());
+    release_gaussian(&mean, sigma, &mut *rng, &mut released).map_err(Raise::raise)?;
+    Ok(released.into_pyarray(py))
 }

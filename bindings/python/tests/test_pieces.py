@@ -2,6 +2,7 @@
 
 import math
 import statistics
+import threading
 
 import numpy
 import pytest
@@ -64,6 +65,48 @@ def test_a_ledger_takes_releases_on_samples(tmp_path):
     ledger.begin("run", {0: filter})
     cost = ledger.charge("run", 1, 0, sigma=1.0, sampling_rate=0.1)
     assert cost == filter.cost(1.0, sampling_rate=0.1)
+
+
+def test_costs_of_two_adjacencies_do_not_add_up(tmp_path):
+    ledger = lapa.Ledger(tmp_path / "ledger.db")
+    filter = lapa.Filter(8, 1e-5, order=8.0)
+    ledger.begin("a", {0: filter}, adjacency="add-remove")
+    ledger.charge("a", 1, 0, sigma=1.0, sampling_rate=0.1)
+    assert ledger.releases()[0]["event"]["adjacency"] == "add-remove"
+    with pytest.raises(lapa.LedgerError, match="add-remove"):
+        ledger.begin("b", {0: filter})
+    with pytest.raises(ValueError, match="adjacency is"):
+        ledger.begin("b", {0: filter}, adjacency="near")
+
+
+def test_threads_that_begin_and_charge_do_not_wait_for_each_other(tmp_path):
+    ledger, filter = lapa.Ledger(tmp_path / "ledger.db"), lapa.Filter(8, 1e-5)
+    ledger.begin("a", {0: filter})
+
+    def begin():
+        for number in range(100):
+            ledger.begin(f"run {number}", {0: filter})
+
+    def charge():
+        for number in range(1, 101):
+            ledger.charge("a", number, 0, sigma=100.0)
+
+    threads = [threading.Thread(target=work, daemon=True) for work in (begin, charge, begin)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120.0)
+    assert not any(thread.is_alive() for thread in threads)
+    assert len(ledger.releases()) == 100
+
+
+def test_a_run_that_is_refused_goes_on_as_it_began(tmp_path):
+    ledger = lapa.Ledger(tmp_path / "ledger.db")
+    ledger.begin("a", {0: lapa.Filter(8, 1e-5)})
+    with pytest.raises(lapa.LedgerError):
+        ledger.begin("a", {0: lapa.Filter(8, 1e-5, order=8.0)})
+    # In the currency of its own filter: μ² of z = 2, not a Rényi divergence.
+    assert math.isclose(ledger.charge("a", 1, 0, sigma=2.0), 1 / 4, rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["lapa", "uniform", "arb"])
@@ -129,3 +172,22 @@ def test_clipping_is_that_of_numpy():
     assert numpy.allclose(ours, expected, rtol=1e-4, atol=1e-6)
     whole = lapa.clip_and_noise(10 * rows[0], clip_norm=0.5, sigma=0.0)
     assert 0.4999 < numpy.linalg.norm(whole) <= 0.5
+
+
+def test_a_gradient_that_is_not_finite_counts_as_zero():
+    for value in (numpy.nan, numpy.inf):
+        broken = numpy.array([1.0, value, 3.0])
+        same = lapa.clip_and_noise(numpy.zeros(3), clip_norm=1.0, sigma=2.0, seed=9)
+        assert numpy.array_equal(lapa.clip_and_noise(broken, clip_norm=1.0, sigma=2.0, seed=9), same)
+    for norm in (0.0, numpy.nan, numpy.inf):
+        with pytest.raises(lapa.LapaError, match="clip_norm"):
+            lapa.clip_and_noise(numpy.full((1, 2), numpy.nan), clip_norm=norm, sigma=2.0, denominator=1.0)
+
+
+def test_mean_and_noise_are_rounded_once():
+    n, sigma, mean = 1000, 0.3, 2.0**24 / 3
+    noise = lapa.clip_and_noise(numpy.zeros(n), clip_norm=1.0, sigma=sigma, seed=4).astype(numpy.float64)
+    sums = lapa.clip_and_noise(numpy.full((1, n), 2.0**24), clip_norm=1e10, sigma=sigma, denominator=3.0, seed=4)
+    # The nearest numbers of float32 are half apart here; a mean that was rounded first is off by a sixth.
+    assert numpy.mean(sums == (mean + noise).astype(numpy.float32)) > 0.999
+    assert numpy.mean(sums == (numpy.float32(mean).astype(numpy.float64) + noise).astype(numpy.float32)) < 0.9

@@ -65,8 +65,11 @@ def test_seeded_devices_are_the_simulator_bit_by_bit(small, tmp_path, changes):
     assert numpy.array_equal(station.evaluated, flat)
     assert station.evaluate()[0] == result.summary["accuracy"]
     ours = station.summary()
-    for key in ("accuracy", "loss", "epsilon_provable", "epsilon_spent", "epsilon_claimed", "privacy"):
+    for key in ("accuracy", "loss", "epsilon_provable", "epsilon_spent", "epsilon_claimed"):
         assert ours[key] == result.summary[key]
+    # A base station has its devices' word for it.
+    assert result.summary["privacy"].startswith("Proved")
+    assert ours["privacy"].startswith("Declared by the devices")
 
 
 def test_label_histograms_come_first(small, tmp_path):
@@ -157,6 +160,47 @@ def test_records_of_one_s_own(small, tmp_path):
     # Not contiguous, as slices are.
     every = lapa.Device(small, 1, ledger=tmp_path / "1.db", images=images[::2], labels=labels[::2])
     assert every.describe()["samples"] == 25
+
+
+def test_training_is_charged_first_and_what_it_raises_counts_as_zero(small, tmp_path, capsys):
+    config = {"run": {"rounds": 10}, "privacy": {"epsilon": 1e6}, "transmit": {"uplink": "ideal"}}
+    device = lapa.Device(config, 0, ledger=tmp_path / "0.db", samples=50, parameters=3)
+    share, called = device.describe()["left"] / 10, []
+
+    def train(result=None):
+        called.append(lapa.Ledger(device_ledger, read_only=True).releases()[-1]["round"])
+        if isinstance(result, BaseException):
+            raise result
+        return numpy.full(3, 0.2) if result is None else result
+
+    device_ledger = tmp_path / "0.db"
+    with pytest.raises(lapa.Refused):
+        device.privatize("run", 1, train, 11 * share)
+    assert called == []
+    noisy = device.privatize("run", 1, train, share)
+    assert called == [1] and numpy.abs(noisy - 0.2).max() < 0.1
+    assert numpy.array_equal(device.privatize("run", 1, train, share), noisy) and called == [1]
+    strange = [ValueError("secret"), SystemExit(2), KeyboardInterrupt(), numpy.zeros(4), "text", numpy.full(3, numpy.nan)]
+    for number, result in enumerate(strange, start=2):
+        noisy = device.privatize("run", number, lambda result=result: train(result), share)
+        assert 0 < numpy.abs(noisy).max() < 0.1 and device.spent()["releases"] == number
+    # It cannot wait for itself.
+    device.privatize("run", 8, lambda: numpy.full(3, device.spent()["left"]), share)
+    assert "cannot use the device" in capsys.readouterr().err
+
+
+def test_another_number_and_a_lost_ledger_are_no_new_budget(small, tmp_path):
+    config = {"run": {"rounds": 10}, "privacy": {"epsilon": 8}, "transmit": {"uplink": "ideal"}}
+
+    def device(number):
+        return lapa.Device(config, number, ledger=tmp_path / "own.db", samples=50, parameters=3)
+
+    device(0).privatize("run", 1, numpy.zeros(3), device(0).describe()["left"])
+    facts = device(4).describe()
+    assert (facts["device"], facts["epsilon_ever"]) == (4, 8.0) and facts["left"] < 1e-6
+    (tmp_path / "own.db").unlink()
+    with pytest.raises(lapa.LedgerError, match="own.db-answers has this device's answers"):
+        device(0)
 
 
 def test_a_model_trained_elsewhere(small, tmp_path):

@@ -287,6 +287,46 @@ def test_the_owners_configuration_wins_over_the_apps(tmp_path, caplog):
     assert device.spent()["declared"] == 8.0
 
 
+def test_without_a_configuration_of_the_owners_an_app_cannot_raise_the_budget(tmp_path, caplog):
+    def meet(epsilon: str, folder: str, **config) -> LapaStrategy:
+        changed = CONFIG.replace("epsilon = 8.0", f"epsilon = {epsilon}")
+        grid = federation(lapa_client(changed), tmp_path)
+        for _, context in grid.nodes.values():
+            context.node_config.update(config)
+        met = LapaStrategy(changed, folder=tmp_path / folder, min_available_nodes=DEVICES, wait=0.0)
+        met.start(grid, num_rounds=1)
+        return met
+
+    assert meet("8.0", "first").station.round == 1
+    before = [releases(tmp_path, device) for device in range(DEVICES)]
+    with pytest.raises(RuntimeError, match="0 devices"):
+        meet("80.0", "raised")
+    refused = "device 3 refuses: the app asks for privacy.epsilon = 80, but the device's ledger holds it to 8"
+    assert refused in caplog.text and "`lapa-config`" in caplog.text
+    assert [releases(tmp_path, device) for device in range(DEVICES)] == before
+    owner = tmp_path / "owner.toml"
+    owner.write_text(CONFIG.replace("epsilon = 8.0", "epsilon = 80.0"))
+    raised = meet("80.0", "raised", **{"lapa-config": str(owner)})
+    assert raised.station.round == 1 and raised.station.summary()["epsilon_provable"] == 80.0
+
+
+def test_errors_of_a_device_have_one_text(tmp_path, caplog):
+    reasons = set()
+    for error in (ValueError("patient 17"), lapa.DataError("patient 17"), SystemExit(4), KeyError()):
+
+        def data(context, error=error):
+            raise error
+
+        grid = federation(lapa_client(CONFIG, data=data), tmp_path, 1)
+        (node,) = grid.nodes
+        for kind in ("query", "query.histogram", "train"):
+            content = RecordDict({"config": records.question("run", 1, 0, 1.0)})
+            (reply,) = grid.send_and_receive([Message(content, dst_node_id=node, message_type=kind)])
+            reasons.add((reply.error.code, reply.error.reason))
+    assert reasons == {(records.FAILED, "the device could not answer; its own log says why")}
+    assert "patient 17" in caplog.text
+
+
 def test_simulated_nodes_keep_their_ledgers_where_the_app_says(tmp_path, simulated):
     grid = federation(lapa_client(CONFIG, ledgers=tmp_path / "ledgers", seeded=True), tmp_path)
     for _, context in grid.nodes.values():

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from memory import federation, ledger_of
 
 import lapa
-from lapa.flower import LapaStrategy, lapa_mod
+from lapa.flower import LapaStrategy, lapa_mod, records
 
 CONFIG = """
 [run]
@@ -83,20 +83,112 @@ def test_updates_are_clipped_whatever_the_training_returns(tmp_path):
     assert np.linalg.norm(result.arrays["weight"].numpy()) < 0.6
 
 
-def test_what_goes_wrong_in_training_stays_on_the_device(tmp_path, caplog):
+def raising(error):
+    def train(message, context):
+        raise error
+
+    return train
+
+
+def replying(**arrays):
+    """Training that returns these array records."""
+
+    def train(message, context):
+        return Message(RecordDict({name: ArrayRecord(record) for name, record in arrays.items()}), reply_to=message)
+
+    return train
+
+
+def flipped(message, context):
+    raise lapa.Refused("patient 17 has no age")
+
+
+SHORT = {name: Array(value) for name, value in MODEL.items() if name != "bias"}
+WRONG = {name: Array(value) for name, value in (MODEL | {"bias": np.ones(3)}).items()}
+INFINITE = {name: Array(value) for name, value in (MODEL | {"bias": np.array([1.0, np.inf])}).items()}
+WHOLE = {name: Array(value) for name, value in MODEL.items()}
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        raising(ValueError("patient 17 has no age")),
+        raising(SystemExit(3)),
+        raising(KeyboardInterrupt()),
+        raising(GeneratorExit()),
+        flipped,
+        lambda message, context: None,
+        lambda message, context: Message(Error(5, "patient 17 has no age"), reply_to=message),
+        replying(),
+        replying(first=WHOLE, second=WHOLE),
+        replying(arrays=SHORT),
+        replying(arrays=WRONG),
+        replying(arrays=INFINITE),
+    ],
+)
+def test_training_that_fails_is_charged_and_noise_comes_of_it(tmp_path, caplog, failing):
     replies = []
-
-    def failing(message, context):
-        raise ValueError("patient 17 has no age")
-
     grid = federation(app_with(failing), tmp_path, 2, meddle=lambda _, some: replies.extend(some) or some)
     failed = strategy(tmp_path)
-    failed.start(grid, first_model())
-    assert failed.station.round == 0
-    reasons = [reply.error.reason for reply in replies if reply.has_error()]
-    assert reasons == ["the device could not answer (ValueError)"] * 2
-    device = lapa.Device(CONFIG, 0, ledger=ledger_of(tmp_path, 0), seeded=True, samples=50, parameters=8)
-    assert device.spent()["releases"] == 0
+    result = failed.start(grid, first_model(), num_rounds=1)
+    assert failed.station.round == 1
+    assert len(replies) == 4 and not any(reply.has_error() for reply in replies)
+    # A change of zero, and a little noise.
+    weight = result.arrays["weight"].numpy()
+    assert (weight != 0.0).all() and np.abs(weight).max() < 0.02
+    for device in range(2):
+        mine = lapa.Device(CONFIG, device, ledger=ledger_of(tmp_path, device), seeded=True, samples=50, parameters=8)
+        assert mine.spent()["releases"] == 1
+    assert caplog.text.count("the training function failed: noise alone is sent") == 2
+
+
+def test_what_is_refused_is_not_trained(tmp_path):
+    trained = []
+
+    def train(message, context):
+        trained.append(1)
+        return step_towards_one(message, context)
+
+    grid = federation(app_with(train), tmp_path, 1)
+    (node,) = grid.nodes
+    mine = lapa.Device(CONFIG, 0, ledger=ledger_of(tmp_path, 0), seeded=True, samples=50, parameters=8)
+    left = mine.describe()["left"]
+
+    def ask(share: float, round: int = 1, device: int = 0) -> Message:
+        config = records.question("run", round, device, share)
+        content = RecordDict({"arrays": first_model(), "config": config})
+        (reply,) = grid.send_and_receive([Message(content, dst_node_id=node, message_type="train")])
+        return reply
+
+    for question in ((1000 * left,), (float("nan"),), (-1.0,), (left, 9), (left, 1, 3)):
+        assert ask(*question).error.code == records.REFUSED
+    assert trained == []
+    assert not ask(left).has_error() and trained == [1]
+    # All is spent: the same question has its answer, others are not trained for.
+    assert not ask(left).has_error() and ask(left / 3, 2).error.code == records.REFUSED
+    assert trained == [1]
+
+
+def test_only_the_question_who_this_is_passes_the_mod(tmp_path):
+    private = lapa_mod(CONFIG, samples=50)
+    app, called = ClientApp(mods=[private]), []
+
+    def tell(message, context):
+        called.append(1)
+        return Message(RecordDict({"metrics": MetricRecord({"records": 50.0})}), reply_to=message)
+
+    app.query()(tell)
+    app.query("peek")(tell)
+    app.evaluate()(tell)
+    grid = federation(app, tmp_path, 1)
+    (node,) = grid.nodes
+    for kind in ("query.peek", "evaluate", "query.default"):
+        (reply,) = grid.send_and_receive([Message(RecordDict(), dst_node_id=node, message_type=kind)])
+        assert reply.error.code == records.REFUSED and "would not be noised" in reply.error.reason
+    # What it passes it answers itself, whatever the app has for it.
+    hello = RecordDict({"config": ConfigRecord({"parameters": 8})})
+    (reply,) = grid.send_and_receive([Message(hello, dst_node_id=node, message_type="query")])
+    assert reply.content["metrics"]["samples"] == 50 and called == []
 
 
 def test_a_repeated_round_is_answered_from_the_ledger_although_training_is_not_repeatable(tmp_path):
@@ -122,17 +214,6 @@ def test_a_repeated_round_is_answered_from_the_ledger_although_training_is_not_r
     for device in range(2):
         mine = lapa.Device(CONFIG, device, ledger=ledger_of(tmp_path, device), seeded=True, samples=50, parameters=8)
         assert mine.spent()["releases"] == 1
-
-
-def test_evaluation_on_the_device_is_refused(tmp_path):
-    app = app_with(step_towards_one)
-    called = []
-    app.evaluate()(lambda message, context: called.append(1))
-    grid = federation(app, tmp_path, 1)
-    (node,) = grid.nodes
-    message = Message(RecordDict(), dst_node_id=node, message_type="evaluate")
-    (reply,) = grid.send_and_receive([message])
-    assert "would not be noised" in reply.error.reason and not called
 
 
 def document() -> str:

@@ -29,6 +29,8 @@ pub(super) struct Account {
     /// T_th so far: the last round with artificial noise, 0 if there was none; none before the
     /// first release.
     pub(super) switching_round: Option<u32>,
+    /// The budget ε that a device elsewhere says it holds itself to; none in a simulation.
+    pub(super) declared: Option<f64>,
 }
 
 /// Refuses a new run to which the ledger has nothing to give, before it leaves a trace there.
@@ -108,7 +110,7 @@ pub(super) fn ledger_terms(terms: &DeviceTerms, delta: f64, trust: f64) -> Terms
 
 /// What costs are counted in: those of two adjacencies, or with other shares of channel noise
 /// counted, do not add up, even in one currency.
-fn kind_of_costs(filter: &Filter, adjacency: Adjacency, trust: f64) -> String {
+pub fn kind_of_costs(filter: &Filter, adjacency: Adjacency, trust: f64) -> String {
     // Unwrap safety: a kind holds only finite numbers and words.
     let mut kind = serde_json::to_value(filter.kind()).expect("a kind can be written");
     kind["adjacency"] = adjacency.to_string().into();

@@ -169,6 +169,7 @@ impl Budgets {
                 own_without_channel: 0.0,
                 claimed: 0.0,
                 switching_round: None,
+                declared: None,
             })
             .collect();
         let mut budgets = Self {
@@ -351,10 +352,12 @@ impl Budgets {
         self.repeat = Repeat::Replay;
     }
 
-    /// The run spends at most `left` on a device, which is what the device says it has left.
-    pub(crate) fn limit(&mut self, device: u32, left: f64) {
+    /// Takes the word of a device that is elsewhere: it holds itself to the budget ε `declared`, over
+    /// all that it releases, and has `left` of it, which is the most that the run may spend on it.
+    pub(crate) fn trust(&mut self, device: u32, declared: f64, left: f64) {
         let account = &mut self.accounts[device as usize];
         account.start = account.start.min(left);
+        account.declared = Some(declared);
     }
 
     /// Real releases need a record that lasts.

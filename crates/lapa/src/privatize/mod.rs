@@ -20,6 +20,7 @@ use lapa_privacy::mechanism::{Grid, release_gaussian};
 use lapa_privacy::{Event, NoiseKind};
 use rand::Rng;
 
+pub use account::kind_of_costs;
 pub use budgets::{Budgets, Decision, Granted};
 pub use histograms::noisy_counts;
 pub use noise_control::{NoiseRule, top_up};

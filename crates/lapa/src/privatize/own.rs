@@ -5,8 +5,10 @@
 //! before the release is on record, and nothing is recorded past its budget. The ledger counts all
 //! that the device ever released, in any run and whatever its records were at the time.
 
+use std::collections::BTreeSet;
+
 use lapa_privacy::allocate::Basis;
-use lapa_privacy::ledger::{DataKey, Grant, Ledger, Repeat, Request, add_up};
+use lapa_privacy::ledger::{DataKey, Declared, Grant, Ledger, Repeat, Request, add_up};
 use lapa_privacy::{Event, Filter, FilterKind, Histogram};
 
 use super::account::{floor, ledger_terms};
@@ -20,6 +22,10 @@ use crate::transmit::Link;
 
 /// What the account of a device is called in its own ledger: one for all its records.
 const OWN: &str = "device";
+
+/// The number of that account in a new ledger, whatever the device's own number is: that is a
+/// federation's, the ledger and its budget are the device's.
+const ACCOUNT: u32 = 0;
 
 /// Why a device refuses. Nothing was released, and nothing spent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -133,6 +139,8 @@ pub struct OwnSpending {
 /// The budget of one device, in its own ledger.
 pub struct OwnBudget {
     device: u32,
+    /// Its account in the ledger.
+    account: u32,
     terms: DeviceTerms,
     noisy: bool,
     basis: Basis,
@@ -155,14 +163,16 @@ impl OwnBudget {
         place: usize,
         ledger: Ledger,
     ) -> Result<Self, PrivatizeError> {
-        let known = ledger.terms()?;
-        let kind = known.iter().find(|known| known.data == OWN && known.device == device);
+        let mut known = ledger.terms()?;
+        known.retain(|declared| declared.data == OWN);
+        let account = account(&ledger, &known)?;
         let kind: Option<FilterKind> =
-            kind.and_then(|known| serde_json::from_str(&known.terms.kind).ok());
+            known.first().and_then(|known| serde_json::from_str(&known.terms.kind).ok());
         let mut all = terms(experiment, samples, &|_| kind)?;
         let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
         Ok(Self {
             device,
+            account,
             terms: all.swap_remove(place),
             noisy: privacy.allocator != AllocatorName::None,
             basis: privacy.basis,
@@ -242,10 +252,10 @@ impl OwnBudget {
 
     /// How the budget stands, over all that was ever released.
     pub fn spent(&mut self) -> Result<OwnSpending, PrivatizeError> {
-        let spent = self.ledger.spent(OWN, self.device)?.unwrap_or_default();
+        let spent = self.ledger.spent(OWN, self.account)?.unwrap_or_default();
         let filter = self.terms.filter.as_ref();
         let releases = self.ledger.releases()?;
-        let own = releases.iter().filter(|release| release.device == self.device);
+        let own = releases.iter().filter(|release| release.data == OWN);
         let capacity = filter.map_or(f64::INFINITY, Filter::capacity);
         Ok(OwnSpending {
             epsilon: self.readings.provable(filter, spent, self.delta)?,
@@ -257,6 +267,15 @@ impl OwnBudget {
         })
     }
 
+    /// The largest budget ε that it ever held itself to, in any run on its ledger or now: what is
+    /// promised over all of them. ∞ where nothing is enforced.
+    pub fn largest_epsilon(&self) -> Result<f64, PrivatizeError> {
+        let now = self.filter().map_or(f64::INFINITY, |filter| filter.budget().epsilon());
+        let known = self.ledger.terms()?;
+        let own = known.iter().filter(|declared| declared.data == OWN);
+        Ok(own.map(|declared| declared.terms.epsilon).fold(now, f64::max))
+    }
+
     /// Charges the whole share or nothing: what is left is not a server's to round down to.
     fn record(
         &mut self,
@@ -266,13 +285,13 @@ impl OwnBudget {
         release: &mut dyn FnMut(f64) -> Result<(Event, f64), PrivatizeError>,
     ) -> Result<Event, PrivatizeError> {
         let data = DataKey { data: OWN.into(), partition: OWN.into() };
-        let listed = [(self.device, ledger_terms(&self.terms, self.delta, 0.0))];
+        let listed = [(self.account, ledger_terms(&self.terms, self.delta, 0.0))];
         self.ledger.begin_run(run, &data, &listed)?;
         let refusal = self.more_than_left(run, share)?;
         if self.passes_its_part(run, share)? {
             return Err(refusal.into());
         }
-        let request = [Request { device: self.device, share }];
+        let request = [Request { device: self.account, share }];
         let repeat = self.repeat;
         let mut grants =
             self.ledger.record_round(run, round, repeat, 0.0, &request, &mut |_, granted| {
@@ -292,16 +311,16 @@ impl OwnBudget {
         let (Some(part), Some(filter)) = (self.budget_share, self.filter()) else {
             return Ok(false);
         };
-        let own = self.ledger.own_spent(run, self.device, None)?;
+        let own = self.ledger.own_spent(run, self.account, None)?;
         Ok(add_up(own, share) > (part * filter.capacity()).next_up())
     }
 
     fn more_than_left(&self, run: &str, share: f64) -> Result<Refusal, PrivatizeError> {
-        let spent = self.ledger.spent(OWN, self.device)?.unwrap_or_default();
+        let spent = self.ledger.spent(OWN, self.account)?.unwrap_or_default();
         let capacity = self.filter().map_or(f64::INFINITY, Filter::capacity);
         let mut rest = left(capacity, spent);
         if let (Some(part), Some(_)) = (self.budget_share, self.filter()) {
-            let own = self.ledger.own_spent(run, self.device, None)?;
+            let own = self.ledger.own_spent(run, self.account, None)?;
             rest = rest.min(left(part * capacity, own));
         }
         let epsilon = self.filter().map_or(f64::INFINITY, |filter| filter.budget().epsilon());
@@ -332,6 +351,19 @@ impl OwnBudget {
 
     fn strange_share(&self, share: f64, allowed: String) -> Refusal {
         Refusal::Share { device: self.device, share, allowed }
+    }
+}
+
+/// The account of a device in its ledger, whose declarations are `known`: the one that is there.
+/// What several have spent was spent on the records of one device, and has no common budget.
+fn account(ledger: &Ledger, known: &[Declared]) -> Result<u32, PrivatizeError> {
+    let numbers: BTreeSet<u32> = known.iter().map(|declared| declared.device).collect();
+    match numbers.len() {
+        0 | 1 => Ok(numbers.first().copied().unwrap_or(ACCOUNT)),
+        _ => Err(PrivatizeError::SeveralAccounts {
+            ledger: ledger.path().into(),
+            numbers: numbers.into_iter().collect(),
+        }),
     }
 }
 

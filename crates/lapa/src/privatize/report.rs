@@ -16,12 +16,12 @@ pub struct PrivacySummary {
     #[serde(with = "number")]
     pub epsilon_claimed: f64,
     /// What is proved for the worst device: on basis certified its budget, declared before round 1
-    /// (the largest one, if runs on the same ledger declared several); else what the recorded
-    /// noise is worth.
+    /// (the largest one, if runs on the same ledger declared several; on a base station, the
+    /// largest one that a device says it ever held itself to); else what the recorded noise is worth.
     #[serde(with = "number")]
     pub epsilon_provable: f64,
     /// What the worst device really spent, over all runs on the ledger: an odometer reading,
-    /// afterwards.
+    /// afterwards. On a base station, what it asked the worst device for in this run.
     #[serde(with = "number")]
     pub epsilon_spent: f64,
     /// The same for this run and what others had spent before it, if no noise of the channel is
@@ -121,12 +121,22 @@ impl PrivacySummary {
             _ => "what a receiver with at least the declared noise received",
         };
         let theorem = budgets.declared(0).map_or("", |filter| filter.theorem());
+        let (epsilon, delta) = (round_up(self.epsilon_provable), self.delta);
+        let (verb, spent) = match budgets.on_trust() {
+            false => ("Proved".into(), ""),
+            true => (
+                format!(
+                    "Declared by the devices, each of which holds itself to a budget over all \
+                     that it ever releases, in a ledger of its own that the base station cannot \
+                     see: epsilon {epsilon} at most. Proved of devices that do"
+                ),
+                " The epsilon spent is that of what this base station asked for, in this run.",
+            ),
+        };
         format!(
-            "Proved: each device's records are ({}, {:e})-differentially private under {} \
+            "{verb}: each device's records are ({epsilon}, {delta:e})-differentially private under {} \
              adjacency towards whoever sees {seen}, because {theorem}. Devices hold \
-             disjoint records, so the system's guarantee is the worst device's.",
-            round_up(self.epsilon_provable),
-            self.delta,
+             disjoint records, so the system's guarantee is the worst device's.{spent}",
             experiment.privacy.adjacency,
         )
     }

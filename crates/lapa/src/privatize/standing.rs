@@ -37,7 +37,8 @@ impl Budgets {
     }
 
     /// For each device, what can be proved of all that the ledger has of it by now, and the
-    /// largest budget that any run declared for it (0 where nothing is enforced).
+    /// largest budget that any run declared for it (0 where nothing is enforced), or that the device
+    /// declared by itself, if it is elsewhere.
     pub fn ledger_readings(&mut self) -> Result<Vec<(f64, f64)>, PrivatizeError> {
         let mut declared = vec![0.0f64; self.accounts.len()];
         for terms in self.ledger.terms()? {
@@ -51,8 +52,10 @@ impl Budgets {
         let mut readings = Vec::with_capacity(declared.len());
         for (device, declared) in (0..).zip(declared) {
             let spent = self.ledger.spent(&self.data, device)?.unwrap_or_default();
-            let filter = self.accounts[device as usize].terms.filter.as_ref();
-            readings.push((self.readings.provable(filter, spent, self.delta)?, declared));
+            let account = &self.accounts[device as usize];
+            let provable =
+                self.readings.provable(account.terms.filter.as_ref(), spent, self.delta)?;
+            readings.push((provable, account.declared.unwrap_or(declared)));
         }
         Ok(readings)
     }
@@ -75,6 +78,11 @@ impl Budgets {
     /// The budget that each device was given before round 1; none where nothing is enforced.
     pub fn declared(&self, device: u32) -> Option<&Filter> {
         self.accounts[device as usize].terms.filter.as_ref()
+    }
+
+    /// Whether devices are elsewhere, so that their budgets are what they say they are.
+    pub fn on_trust(&self) -> bool {
+        self.accounts.iter().any(|account| account.declared.is_some())
     }
 
     /// What each release of a device declares, noise apart.

@@ -99,6 +99,19 @@ pub enum PrivatizeError {
         /// Its samples.
         samples: u32,
     },
+    /// A device's ledger with a budget for each of several numbers.
+    #[error(
+        "{}: it has accounts of devices {numbers:?}, but a ledger is one device's, whatever its \
+         number, and has one budget; what these released cannot be told apart any more: take it as \
+         spent, and use a new ledger for records that this one was never used for only",
+        ledger.display()
+    )]
+    SeveralAccounts {
+        /// The ledger.
+        ledger: std::path::PathBuf,
+        /// The numbers.
+        numbers: Vec<u32>,
+    },
     /// A device refuses what it is asked for.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -100,6 +100,11 @@ impl Answers {
         Self { folder: folder.into(), device }
     }
 
+    /// The folder, which is made with the first question and thus after the ledger.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// No other process answers for the device while this lives.
     pub fn lock(&self) -> Result<File, RemoteError> {
         fs::create_dir_all(&self.folder).map_err(RemoteError::io("create", &self.folder))?;

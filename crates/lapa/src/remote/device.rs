@@ -187,6 +187,7 @@ impl Device {
             classes: self.label_counts.len(),
             rounds: self.experiment.run.rounds,
             epsilon: declared,
+            epsilon_ever: self.budget.largest_epsilon()?,
             delta,
             left,
             seeded: self.experiment.privacy.entropy == crate::config::Entropy::Seed,
@@ -248,6 +249,21 @@ impl Device {
         share: f64,
     ) -> Result<PrivateUpdate, RemoteError> {
         self.expect("values", update.len())?;
+        self.privatize_after(run, round, share, || update.to_vec())
+    }
+
+    /// [`Device::privatize`] of what `train` returns, which is called when the release is granted
+    /// and charged: what may not be released is not trained. An update of another length, or with
+    /// values that are not finite, counts as zero, since a refusal would tell of the records. An
+    /// answer that was kept is given without training.
+    pub fn privatize_after(
+        &mut self,
+        run: &str,
+        round: u32,
+        share: f64,
+        train: impl FnOnce() -> Vec<f32>,
+    ) -> Result<PrivateUpdate, RemoteError> {
+        let expected = self.parameters;
         let Self { experiment, trainer: None, .. } = self else {
             return Err(RemoteError::Turn(
                 "this device trains by itself: privatize is for one that was given a number of \
@@ -257,10 +273,9 @@ impl Device {
         let question = Question { run, round, what: "privatize", share, values: &[] };
         let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
         let compute = |local: &mut LocalUpdate| -> Result<(), RemoteError> {
-            let mut clipped = update.to_vec();
-            if clip(&mut clipped, clip_norm).is_err() {
-                // A refusal would tell of the records.
-                clipped.fill(0.0);
+            let mut clipped = train();
+            if clipped.len() != expected || clip(&mut clipped, clip_norm).is_err() {
+                clipped = vec![0.0; expected];
             }
             local.gradient = clipped.into_iter().map(f64::from).collect();
             Ok(())
@@ -362,6 +377,12 @@ fn budget(
     place: usize,
     ledger: &Path,
 ) -> Result<OwnBudget, RemoteError> {
+    let answers = Answers::beside(ledger, device);
+    let begun = std::fs::metadata(ledger).is_ok_and(|file| file.len() > 0);
+    if !begun && answers.folder().exists() {
+        let (ledger, answers) = (ledger.into(), answers.folder().into());
+        return Err(RemoteError::LostLedger { ledger, answers });
+    }
     let ledger = Ledger::open(ledger).map_err(PrivatizeError::from)?;
     Ok(OwnBudget::new(experiment, device, samples, place, ledger)?)
 }

@@ -45,6 +45,20 @@ pub enum RemoteError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A device that has answered, without its ledger.
+    #[error(
+        "{} is missing or empty, but {} has this device's answers: what was released, and what is \
+         left of the budget, is no longer known. Put the ledger back from a backup. Without one the \
+         budget counts as spent: remove the folder only if these records may be released anew",
+        ledger.display(),
+        answers.display()
+    )]
+    LostLedger {
+        /// Where the ledger was.
+        ledger: PathBuf,
+        /// The folder of answers.
+        answers: PathBuf,
+    },
     /// A stored answer is damaged.
     #[error("{} is damaged: {what}", path.display())]
     Answer {

@@ -75,6 +75,10 @@ pub struct Facts {
     /// The budget ε that it holds itself to; ∞ where nothing is enforced.
     #[serde(with = "crate::observe::number")]
     pub epsilon: f64,
+    /// The largest budget ε that it ever held itself to, in any run on its ledger, this one
+    /// included: what it promises over all of them.
+    #[serde(default, with = "crate::observe::number")]
+    pub epsilon_ever: f64,
     /// δ
     pub delta: f64,
     /// What is left of the budget, in the currency of its filter; ∞ where nothing is enforced.

@@ -116,6 +116,9 @@ impl BaseStation {
         let (hashes, run) = (data.clone(), experiment.clone());
         let mut federation =
             Federation::of_devices_elsewhere(experiment, data, network, parameters, samples)?;
+        for facts in &devices {
+            check_budget(facts, federation.budgets.declared(facts.device))?;
+        }
         let mut again = None;
         let run = match began {
             true => {
@@ -139,8 +142,8 @@ impl BaseStation {
         let mut station = Self { run, classes, again, asked: None };
         let budgets = &mut station.run.federation.budgets;
         for facts in &devices {
-            check_budget(facts, budgets.declared(facts.device))?;
-            budgets.limit(facts.device, facts.left);
+            let declared = facts.epsilon.max(facts.epsilon_ever);
+            budgets.trust(facts.device, declared, facts.left);
         }
         Ok(station)
     }
@@ -367,7 +370,8 @@ fn check_devices(
         if facts.delta != delta {
             return differs("delta", facts.delta.to_string(), delta.to_string());
         }
-        if facts.samples == 0 || facts.left.is_nan() || facts.epsilon.is_nan() {
+        let numbers = [facts.left, facts.epsilon, facts.epsilon_ever];
+        if facts.samples == 0 || numbers.iter().any(|number| number.is_nan()) {
             return Err(RemoteError::Devices(format!(
                 "device {place} tells of itself what cannot be: {facts:?}"
             )));
@@ -382,7 +386,7 @@ fn check_devices(
 }
 
 /// Refuses a device whose noise the base station could not know. Where costs are μ², any budget
-/// will do: what is left of it says all.
+/// will do: what is left of it says what may be asked for, and the report has the device's ε.
 fn check_budget(facts: &Facts, filter: Option<&Filter>) -> Result<(), RemoteError> {
     let declared = filter.map_or(f64::INFINITY, |filter| filter.budget().epsilon());
     let in_mu = filter.is_some_and(|filter| filter.kind() == FilterKind::Gdp);
@@ -396,15 +400,20 @@ fn check_budget(facts: &Facts, filter: Option<&Filter>) -> Result<(), RemoteErro
     }
 }
 
-/// The devices as they were when the run began: what they have left is told then.
+/// The devices as they were when the run began: what they have left is told then. A budget that
+/// was raised since counts.
 fn known_devices(folder: &Path, now: &[Facts]) -> Result<Vec<Facts>, RemoteError> {
     // Nothing is asked before the file is there: without it the devices are as they are now.
     let Some(before): Option<Vec<Facts>> = read(&folder.join(DEVICES))? else {
         return Ok(now.to_vec());
     };
-    let fixed = |facts: &Facts| Facts { left: 0.0, ..*facts };
+    let fixed = |facts: &Facts| Facts { left: 0.0, epsilon_ever: 0.0, ..*facts };
+    let ever = |(before, now): (&Facts, &Facts)| Facts {
+        epsilon_ever: before.epsilon_ever.max(now.epsilon_ever),
+        ..*before
+    };
     match before.iter().map(fixed).eq(now.iter().map(fixed)) {
-        true => Ok(before),
+        true => Ok(before.iter().zip(now).map(ever).collect()),
         false => Err(RemoteError::Devices(format!(
             "{}: the run began with other devices; it can only go on with the same ones",
             folder.display()

@@ -1,8 +1,12 @@
 //! A device holds itself to its budget, whatever it is asked.
 
-use lapa::privatize::Refusal;
+use std::path::{Path, PathBuf};
 
-use crate::{Setting, bits};
+use lapa::privatize::Refusal;
+use lapa::remote::{Device, RemoteError};
+use lapa_privacy::ledger::{DataKey, Ledger, LedgerError, Repeat, Request};
+
+use crate::{Setting, bits, common, ideal};
 
 const ALL: [u32; 4] = [0, 1, 2, 3];
 
@@ -130,4 +134,100 @@ fn an_answer_that_was_never_kept_is_charged_again() {
     let second = setting.devices[1].train("run", 1, &parameters, 1.0).unwrap();
     assert_ne!(bits(first.gradient()), bits(second.gradient()));
     assert_eq!(setting.charged(1).len(), 2);
+}
+
+/// The device of a number, with the same records and the same ledger.
+fn numbered(number: u32, ledger: &Path) -> Result<Device, RemoteError> {
+    let experiment = common::experiment(&ideal(&["privacy.epsilon=8", "learn.clip_norm=1"]));
+    Device::of_updates(&experiment, number, 100, 2, false, ledger)
+}
+
+/// In another federation the same device has another number, and no other budget.
+#[test]
+fn a_ledger_has_one_budget_whatever_number_the_device_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger.db");
+    let mut device = numbered(0, &ledger).unwrap();
+    let capacity = device.describe().unwrap().left;
+    device.privatize("a", 1, &[0.1, 0.2], 0.6 * capacity).unwrap();
+    for number in [3, 1] {
+        let mut other = numbered(number, &ledger).unwrap();
+        let facts = other.describe().unwrap();
+        assert_eq!(facts.device, number);
+        assert!((facts.left / capacity - 0.4).abs() < 1e-9, "{facts:?}");
+        let refused = other.privatize("b", 1, &[0.1, 0.2], 0.6 * capacity).unwrap_err();
+        assert!(matches!(refused.refusal(), Some(Refusal::MoreThanLeft { .. })), "{refused}");
+    }
+    numbered(7, &ledger).unwrap().privatize("c", 1, &[0.1, 0.2], 0.4 * capacity).unwrap();
+    let mut device = numbered(0, &ledger).unwrap();
+    let spent = device.spent().unwrap();
+    assert!(spent.left < 1e-9 * capacity && spent.epsilon <= 8.0, "{spent:?}");
+    assert_eq!(spent.releases, 2);
+}
+
+/// A ledger with what `ledger` has of device 0, as of these numbers.
+fn renumbered(ledger: &Path, numbers: &[u32]) -> PathBuf {
+    let (known, path) = (Ledger::open_read_only(ledger).unwrap(), ledger.with_extension("other"));
+    let (terms, release) = (known.terms().unwrap().remove(0), known.releases().unwrap().remove(0));
+    let key = DataKey { data: terms.data, partition: terms.partition };
+    let mut other = Ledger::open(&path).unwrap();
+    for &number in numbers {
+        let run = format!("run of {number}");
+        other.begin_run(&run, &key, &[(number, terms.terms.clone())]).unwrap();
+        let request = [Request { device: number, share: release.share }];
+        other
+            .record_round(&run, 1, Repeat::ChargeAgain, 0.0, &request, &mut |_, _| {
+                Ok::<_, LedgerError>((release.event.clone(), release.cost))
+            })
+            .unwrap();
+    }
+    path
+}
+
+/// Ledgers of versions that kept an account for each number.
+#[test]
+fn an_account_of_another_number_goes_on_and_several_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger.db");
+    let mut device = numbered(0, &ledger).unwrap();
+    let capacity = device.describe().unwrap().left;
+    device.privatize("a", 1, &[0.1, 0.2], 0.6 * capacity).unwrap();
+    let one = renumbered(&ledger, &[3]);
+    for number in [3, 0] {
+        let mut other = numbered(number, &one).unwrap();
+        assert!((other.describe().unwrap().left / capacity - 0.4).abs() < 1e-9);
+        other.privatize("b", 1, &[0.1, 0.2], 0.6 * capacity).unwrap_err();
+    }
+    std::fs::remove_file(&one).unwrap();
+    let several = renumbered(&ledger, &[0, 3]);
+    let error = numbered(0, &several).err().unwrap().to_string();
+    assert!(error.contains("accounts of devices [0, 3]"), "{error}");
+    assert!(error.contains(&several.display().to_string()), "{error}");
+}
+
+#[test]
+fn a_lost_ledger_is_not_made_anew_beside_the_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("ledger.db");
+    let mut device = numbered(0, &ledger).unwrap();
+    let capacity = device.describe().unwrap().left;
+    device.privatize("a", 1, &[0.1, 0.2], capacity).unwrap();
+    drop(device);
+    let kept = std::fs::read(&ledger).unwrap();
+    std::fs::remove_file(&ledger).unwrap();
+    for empty in [false, true] {
+        if empty {
+            std::fs::write(&ledger, []).unwrap();
+        }
+        // Another number, too: the folder is the ledger's.
+        for number in [0, 5] {
+            let error = numbered(number, &ledger).err().unwrap().to_string();
+            let answers = format!("{}-answers", ledger.display());
+            let named = error.contains(&format!("{} is missing", ledger.display()));
+            assert!(named && error.contains(&answers) && error.contains("backup"), "{error}");
+        }
+        assert_eq!(std::fs::metadata(&ledger).is_ok_and(|file| file.len() == 0), empty);
+    }
+    std::fs::write(&ledger, kept).unwrap();
+    assert!(numbered(0, &ledger).unwrap().describe().unwrap().left < 1e-9 * capacity);
 }

@@ -74,6 +74,84 @@ fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
     assert_eq!((station.round(), station.parameters().len()), (4, q));
 }
 
+/// Nothing is trained that may not be released, or was; what training returns cannot be told from
+/// what was answered.
+#[test]
+fn training_comes_after_the_charge_and_whatever_it_returns_an_update_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut device = devices(folder.path(), false, 3).remove(0);
+    let left = device.describe().unwrap().left;
+    for (run, round, share) in [
+        ("run", 1, 2.0 * left),
+        ("run", 1, f64::NAN),
+        ("run", 0, left / 4.0),
+        ("run", 5, left / 4.0),
+    ] {
+        let refused = device.privatize_after(run, round, share, || panic!("it is not trained"));
+        assert!(refused.unwrap_err().refusal().is_some());
+    }
+    assert_eq!(device.spent().unwrap().releases, 0);
+    let strange = [vec![], vec![1.0; 4], vec![f32::NAN, 0.0, 0.0], vec![f32::INFINITY; 3]];
+    for (round, update) in (1..).zip(strange) {
+        let answer = device.privatize_after("run", round, left / 4.0, || update).unwrap();
+        assert_eq!(answer.gradient().len(), 3);
+        assert!(answer.gradient().iter().all(|value| value.is_finite()));
+        assert_eq!(device.spent().unwrap().releases, round);
+        let again = device.privatize_after("run", round, left / 4.0, || panic!("it was trained"));
+        assert_eq!(again.unwrap(), answer);
+    }
+}
+
+/// Three runs of one base station, whose ε is 8, with devices that hold themselves to 100.
+#[test]
+fn the_figure_of_a_base_station_is_the_largest_budget_that_its_devices_declare() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = |number: u32, epsilon: &'static str| {
+        let changes: Vec<&str> = CHANGES[1..].iter().copied().chain([epsilon]).collect();
+        let ledger = folder.path().join(format!("{number}.db"));
+        let experiment = common::experiment(&changes);
+        Device::of_updates(&experiment, number, 100, 5, false, &ledger).unwrap()
+    };
+    let run = |name: &str, mut devices: Vec<Device>| {
+        let facts: Vec<Facts> =
+            devices.iter_mut().map(|device| device.describe().unwrap()).collect();
+        let (model, path) = (Model::Elsewhere(vec![0.0; 5]), folder.path().join(name));
+        let experiment = common::experiment(CHANGES);
+        let mut station = BaseStation::open(&experiment, model, &facts, &path).unwrap();
+        for round in 1..=4 {
+            let mut answers = BTreeMap::new();
+            for question in station.ask(&[0, 1]).unwrap() {
+                let device = &mut devices[question.device as usize];
+                let answer = device.privatize(station.run(), round, &[0.1; 5], question.share);
+                answers.insert(question.device, answer.unwrap().into_gradient());
+            }
+            station.step(answers).unwrap();
+        }
+        let privacy = station.summary().unwrap().privacy;
+        let spent = devices.iter_mut().map(|device| device.spent().unwrap().epsilon);
+        (privacy, spent.fold(0.0, f64::max))
+    };
+    for (name, more_than_its_own) in [("first", false), ("second", true), ("third", true)] {
+        let (privacy, spent) =
+            run(name, vec![device(0, "privacy.epsilon=100"), device(1, "privacy.epsilon=50")]);
+        assert_eq!((privacy.epsilon_provable, spent > 8.0), (100.0, more_than_its_own));
+        assert!(privacy.epsilon_provable >= spent, "{spent}");
+        let words = &privacy.privacy;
+        assert!(
+            words.starts_with("Declared by the devices") && words.contains("(100, 1e-5)"),
+            "{words}"
+        );
+        assert!(!words.contains("(8, 1e-5)"), "{words}");
+        let file = std::fs::read_to_string(folder.path().join(name).join("summary.json")).unwrap();
+        assert!(file.contains("\"epsilon_provable\": 100.0"), "{file}");
+        if name == "first" {
+            // The owner lowers the budget for the last devices; what was promised before stands.
+            let facts = device(0, "privacy.epsilon=9").describe().unwrap();
+            assert_eq!((facts.epsilon, facts.epsilon_ever), (9.0, 100.0));
+        }
+    }
+}
+
 #[test]
 fn what_does_not_go_with_models_elsewhere_is_refused() {
     let folder = tempfile::tempdir().unwrap();

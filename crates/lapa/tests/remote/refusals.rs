@@ -75,7 +75,11 @@ fn devices_that_do_not_fit_the_base_station_are_refused() {
     assert!(open(&|facts| facts[2].samples = 0).contains("cannot be"));
     assert!(open(&|facts| facts[2].left = f64::NAN).contains("cannot be"));
     assert!(open(&|facts| facts[2].seeded = false).contains("operating system"));
+    assert!(open(&|facts| facts[2].epsilon_ever = f64::NAN).contains("cannot be"));
     assert!(open(&|facts| facts[2].epsilon = 9.0).contains("holds itself to epsilon 9"));
+    // None of them has left a folder, in which the right devices would be others.
+    assert!(!setting.path().exists());
+    setting.open(&good).unwrap();
 }
 
 #[test]

@@ -5,7 +5,8 @@ ledger, a file that its owner names in the node's configuration:
 
     partition-id = 3                 the device's number
     lapa-ledger = "…/ledger.db"      what was released; the budget is enforced from it
-    lapa-config = "…/device.toml"    the owner's own configuration: budget, clipping norm; wins over the app's
+    lapa-config = "…/device.toml"    the owner's own configuration: budget, clipping norm; wins over the app's.
+                                     Without it the app's counts, but no ε above the largest that the ledger has
     lapa-seeded = true               tests only: noise follows from run.seed and protects nobody
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, Context, Error, Message, MessageType, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 import lapa
@@ -91,7 +92,12 @@ class lapa_mod:
     The function gets the global model and returns its arrays after training, as in any Flower app. The mod sends
     the difference instead, clipped, charged to the device's ledger and noised (``lapa.Device.privatize``). It
     drops everything else that the function returns, such as its loss: that is not noised. For the same reason it
-    refuses evaluation on the device. It must be the first of an app's mods, so that nothing passes it by.
+    refuses every other message, evaluation on the device included, but the question who this is, which it answers
+    itself. It must be the first of an app's mods, so that nothing passes it by.
+
+    The release is charged before the function is called; what would be refused is not trained. If the function
+    fails in any way, the node's log says so, and the server gets an update of noise alone: an error is a sign of
+    the records that no noise covers.
 
     ``samples`` is the number of the device's records, which is public, or a function of the context. ``changes``,
     ``ledgers`` and ``seeded`` are as in ``lapa_client``.
@@ -118,7 +124,8 @@ class lapa_mod:
         return self._owner.device(context, samples=samples, parameters=parameters)
 
     def query(self, message: Message, context: Context) -> Message:
-        """Answers the base station's question who this is; register it with ``app.query()``."""
+        """Answers the base station's question who this is; register it with ``app.query()``, so that Flower passes
+        the question on."""
 
         def act() -> RecordDict:
             parameters = message.content.config_records[records.CONFIG]["parameters"]
@@ -128,29 +135,45 @@ class lapa_mod:
 
     def __call__(self, message: Message, context: Context, call_next) -> Message:
         """Flower's interface of a mod."""
-        category = message.metadata.message_type.split(".")[0]
-        if category == "query":
-            return call_next(message, context)
-        if category != "train":
-            reason = f"a message of type {category} is refused: its answer would not be noised"
-            return _error(message, records.REFUSED, reason)
+        kind = message.metadata.message_type
+        if kind == MessageType.QUERY:
+            return self.query(message, context)
+        if kind.split(".")[0] != MessageType.TRAIN:
+            return _error(message, records.REFUSED, "this message is refused: its answer would not be noised")
 
         def act() -> RecordDict:
             run, round, number, share = records.read_question(message.content)
-            layout = records.Layout(message.content.array_records[records.ARRAYS])
+            model = message.content.array_records[records.ARRAYS]
+            layout = records.Layout(model)
             mine = self._device(context, layout.parameters)
             facts = _same_device(mine, number)
-            before = layout.flatten(message.content.array_records[records.ARRAYS])
-            reply = call_next(message, context)
-            if reply.has_error():
-                raise ValueError("the training function returned an error")
-            trained = list(reply.content.array_records.values())
-            if len(trained) != 1:
-                raise ValueError(f"the training function returned {len(trained)} array records instead of one")
-            update = mine.privatize(run, round, before - layout.flatten(trained[0]), share)
+            before = layout.flatten(model)
+
+            def train() -> np.ndarray:
+                # An exit, too, would be a sign of the records.
+                try:
+                    return _difference(before, call_next(message, context), layout)
+                except BaseException:
+                    log.exception("the training function failed: noise alone is sent")
+                    return np.zeros_like(before)
+
+            update = mine.privatize(run, round, train, share)
             return records.answer(update, number, round, facts["samples"])
 
         return _guarded(message, act)
+
+
+def _difference(before: np.ndarray, reply: Message, layout: records.Layout) -> np.ndarray:
+    """What training has changed; ValueError if the reply does not say."""
+    if reply.has_error():
+        raise ValueError(f"the training function returned an error: {reply.error.reason}")
+    trained = list(reply.content.array_records.values())
+    if len(trained) != 1:
+        raise ValueError(f"the training function returned {len(trained)} array records instead of one")
+    update = before - layout.flatten(trained[0])
+    if not np.isfinite(update).all():
+        raise ValueError("the training function returned values that are not finite")
+    return update
 
 
 class _Owner:
@@ -176,7 +199,22 @@ class _Owner:
         else:
             raise lapa.ConfigError("the node's configuration has no `lapa-ledger`, the file that keeps its budget")
         ledger.parent.mkdir(parents=True, exist_ok=True)
-        return lapa.Device(config, number, changes=changes, ledger=ledger, seeded=seeded, **records_of_the_device)
+        device = lapa.Device(config, number, changes=changes, ledger=ledger, seeded=seeded, **records_of_the_device)
+        if "lapa-ledger" in node and "lapa-config" not in node:
+            _refuse_a_raised_budget(device, ledger)
+        return device
+
+
+def _refuse_a_raised_budget(device: lapa.Device, ledger: Path) -> None:
+    """Refuses a larger ε than the device ever had, which its owner has not asked for: the app's does not count."""
+    facts = device.describe()
+    known = [terms["epsilon"] for terms in lapa.Ledger(ledger, read_only=True).terms()]
+    if known and facts["epsilon"] > max(known):
+        raise lapa.Refused(
+            f"device {facts['device']} refuses: the app asks for privacy.epsilon = {facts['epsilon']:g}, but the "
+            f"device's ledger holds it to {max(known):g}. Its owner may raise that, in a configuration of the "
+            "owner's own that the node names as `lapa-config`"
+        )
 
 
 def _description(device: lapa.Device) -> RecordDict:
@@ -191,15 +229,16 @@ def _same_device(device: lapa.Device, number: int) -> dict:
 
 
 def _guarded(message: Message, act: Callable[[], RecordDict]) -> Message:
-    """The answer, or an error. What went wrong stays in the device's own log: it may tell of its records."""
+    """The answer, or an error. What went wrong stays in the device's own log: it may tell of its records, as may the
+    kind of an exception, and an exit. So there is one text for all of them."""
     try:
         return Message(act(), reply_to=message)
     except lapa.Refused as refusal:
         log.warning("refused: %s", refusal)
         return _error(message, records.REFUSED, f"refused: {refusal}")
-    except Exception as error:
+    except BaseException:
         log.exception("cannot answer")
-        return _error(message, records.FAILED, f"the device could not answer ({type(error).__name__})")
+        return _error(message, records.FAILED, "the device could not answer; its own log says why")
 
 
 def _error(message: Message, code: int, reason: str) -> Message:

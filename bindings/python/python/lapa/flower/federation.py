@@ -1,7 +1,7 @@
 """A Flower federation on this machine's loopback, for trying out and for tests.
 
 Every program is started in a process group of its own, with a mark in its environment by which whatever it
-starts can be found, and all of them are ended when the federation is closed.
+starts can be found, and all of them are ended when the federation is closed, or when its process is killed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import keys
+from .processes import MARK, MARKS_CAN_BE_READ, descendants, marked, signal_group, signal_one, start_watch
 
 LOOPBACK = "127.0.0.1"
-MARK = "LAPA_FEDERATION"
 CONNECTION = "loopback"
 
 # Below the ports that systems hand out for outgoing connections.
@@ -38,10 +38,12 @@ class Federation:
             raise OSError("a federation on loopback needs process groups: Linux, macOS or another Unix")
         self.folder = Path(folder).resolve()
         self.secure = secure
-        self.port = free_port()
+        self._ports: set[int] = set()
+        self.port = self._free_port()
         self._mark = secrets.token_hex(16)
         self._processes: list[subprocess.Popen] = []
         self._superlink: subprocess.Popen | None = None
+        self._watch: subprocess.Popen | None = None
         self.folder.mkdir(parents=True, exist_ok=True)
         if secure:
             keys.certificates(self.folder / "tls", LOOPBACK)
@@ -82,7 +84,7 @@ class Federation:
         home.mkdir(exist_ok=True)
         settings = {"partition-id": device, "lapa-ledger": str(home / "ledger.db"), **config}
         command = ["flower-supernode", "--superlink", f"{LOOPBACK}:{self.port}"]
-        command += ["--host", LOOPBACK, "--port", str(free_port())]
+        command += ["--host", LOOPBACK, "--port", str(self._free_port())]
         command += ["--node-config", " ".join(f"{name}={toml(value)}" for name, value in settings.items())]
         if self.secure and not plaintext:
             command += ["--root-certificates", self.folder / "tls" / "ca.crt"]
@@ -120,34 +122,44 @@ class Federation:
         while True:
             # One process that streams, since each of Flower's programs takes seconds to start.
             stream = self._start(["flwr", "log", run, CONNECTION, "--stream"], None, stdout=subprocess.PIPE)
-            limit = max(deadline - time.monotonic(), 0.0)
-            killer = threading.Timer(limit, signal_group, (stream.pid, signal.SIGKILL))
-            killer.daemon = True
-            killer.start()
-            try:
-                for line in stream.stdout:
+            threading.Thread(target=self._stop_in_time, args=(stream, deadline), daemon=True).start()
+            with stream.stdout as lines:
+                for line in lines:
                     show(line.decode(errors="replace"))
-                stream.wait()
-            finally:
-                killer.cancel()
-                stream.stdout.close()
+            stream.wait()
+            self._expect_superlink()
             if (status := self.status(run)).startswith("finished"):
                 return status
             if time.monotonic() > deadline:
                 raise TimeoutError(f"run {run} is {status} after {patience:g} s:\n{self.tail('superlink')}")
 
+    def _stop_in_time(self, stream: subprocess.Popen, deadline: float) -> None:
+        """Kills a program at the deadline, or when there is no SuperLink any more to which it could talk."""
+        while stream.poll() is None:
+            if time.monotonic() > deadline or self._superlink.poll() is not None:
+                signal_group(stream.pid, signal.SIGKILL)
+                return
+            time.sleep(0.5)
+
+    def _expect_superlink(self) -> None:
+        if self._superlink.poll() is not None:
+            raise RuntimeError(f"the SuperLink has ended:\n{self.tail('superlink')}")
+
     def flwr(self, *arguments, patience: float = 120.0) -> str:
         """Runs Flower's command line against this SuperLink and returns what it prints."""
         command = [program("flwr"), *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=patience,
-            cwd=self.folder,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=patience,
+                cwd=self.folder,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"flwr {arguments[0]} has not ended after {patience:g} s") from error
         if done.returncode != 0:
             raise RuntimeError(f"flwr {arguments[0]} failed:\n{done.stdout}{done.stderr}")
         return done.stdout
@@ -185,19 +197,17 @@ class Federation:
 
     def processes(self) -> list[int]:
         """What still runs of all that was ever started here (Linux: found by its mark; else the groups)."""
-        if Path("/proc/self/environ").exists():
-            return marked(f"{MARK}={self._mark}".encode())
+        if MARKS_CAN_BE_READ:
+            return marked(self._mark)
         return [process.pid for process in self._processes if process.poll() is None]
 
     def close(self, patience: float = 10.0) -> None:
         """Ends every process: politely first, then not."""
-        for process in self._processes:
-            signal_group(process.pid, signal.SIGTERM)
+        self._signal_groups(signal.SIGTERM)
         deadline = time.monotonic() + patience
         while self._running() and time.monotonic() < deadline:
             time.sleep(0.1)
-        for process in self._processes:
-            signal_group(process.pid, signal.SIGKILL)
+        self._signal_groups(signal.SIGKILL)
         # What Flower starts in sessions of its own is not in the groups; and it may start more meanwhile.
         while (left := self.processes()) and time.monotonic() < deadline + patience:
             for pid in left:
@@ -205,6 +215,16 @@ class Federation:
             self._running()
             time.sleep(0.1)
         self._running()
+        if self._watch is not None:
+            self._watch.kill()
+            self._watch.communicate()
+            self._watch = None
+
+    def _signal_groups(self, number: int) -> None:
+        for process in self._processes:
+            # The number of one that has ended, and was waited for, may be another's by now.
+            if process.poll() is None:
+                signal_group(process.pid, number)
 
     def _running(self) -> bool:
         # Polling also reaps what has ended.
@@ -212,6 +232,8 @@ class Federation:
 
     def _start(self, command: list, name: str | None, stdout: int | None = None, **more: str) -> subprocess.Popen:
         """Starts a program that writes to a log of this name, or to a pipe."""
+        if self._watch is None:
+            self._watch = start_watch(self._mark)
         with open(self.folder / f"{name}.log" if name else os.devnull, "ab") as log:
             process = subprocess.Popen(
                 [program(command[0]), *map(str, command[1:])],
@@ -223,7 +245,15 @@ class Federation:
                 start_new_session=True,
             )
         self._processes.append(process)
+        print(process.pid, file=self._watch.stdin, flush=True)
         return process
+
+    def _free_port(self) -> int:
+        """A port that no other program of this federation was given: it may not listen yet."""
+        while (port := free_port()) in self._ports:
+            pass
+        self._ports.add(port)
+        return port
 
     def _write_connection(self) -> None:
         lines = ["[superlink]", f'default = "{CONNECTION}"', "", f"[superlink.{CONNECTION}]"]
@@ -268,48 +298,3 @@ def listens(port: int) -> bool:
     with socket.socket() as attempt:
         attempt.settimeout(1.0)
         return attempt.connect_ex((LOOPBACK, port)) == 0
-
-
-def signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
-def signal_one(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
-def marked(mark: bytes) -> list[int]:
-    """The processes with this mark in their environment (Linux)."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """The children of a process, and theirs (Linux; elsewhere Flower's own watch of its parent has to do)."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents.setdefault(int(fields[1]), []).append(int(entry.parent.name))
-    found, waiting = [], [pid]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        found += children
-        waiting += children
-    return found
