@@ -49,7 +49,7 @@ pub struct PointResult {
     pub epsilon_provable: f64,
     /// The largest over the seeds.
     #[serde(with = "number")]
-    pub epsilon_claimed: f64,
+    pub epsilon_claimed_total: f64,
     /// δ of both.
     pub delta: f64,
     /// Bytes the devices sent.
@@ -94,7 +94,7 @@ pub struct CellResult {
     pub epsilon_provable: f64,
     /// What the paper's arithmetic claims.
     #[serde(with = "number")]
-    pub epsilon_claimed: f64,
+    pub epsilon_claimed_total: f64,
     /// δ of both.
     pub delta: f64,
     /// Bytes the devices sent.
@@ -108,7 +108,7 @@ const RESULT: [&str; 7] = [
     "accuracy",
     "loss",
     "epsilon_provable",
-    "epsilon_claimed",
+    "epsilon_claimed_total",
     "delta",
     "uplink_bytes",
     "energy_j",
@@ -181,7 +181,7 @@ impl PointResult {
             accuracy: Estimate::of(&each(|cell| cell.accuracy)),
             loss: Estimate::of(&each(|cell| cell.loss)),
             epsilon_provable: worst(|cell| cell.epsilon_provable),
-            epsilon_claimed: worst(|cell| cell.epsilon_claimed),
+            epsilon_claimed_total: worst(|cell| cell.epsilon_claimed_total),
             delta: worst(|cell| cell.delta),
             uplink_bytes: Estimate::of(&each(|cell| cell.uplink_bytes as f64)),
             energy_j: Estimate::of(&each(|cell| cell.energy_j)),
@@ -208,7 +208,7 @@ impl CellResult {
             accuracy: finished.accuracy(),
             loss: finished.loss(),
             epsilon_provable: summary.privacy.epsilon_provable,
-            epsilon_claimed: summary.privacy.epsilon_claimed,
+            epsilon_claimed_total: summary.privacy.epsilon_claimed_total,
             delta: summary.privacy.delta,
             uplink_bytes: summary.uplink_bytes,
             energy_j: summary.energy_j,

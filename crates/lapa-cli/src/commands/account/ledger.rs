@@ -26,7 +26,7 @@ struct Row {
     #[serde(with = "number")]
     declared: f64,
     delta: f64,
-    /// The paper's sum of epsilons.
+    /// The paper's sum of this device, over all its runs.
     #[serde(with = "number")]
     claimed: f64,
     /// The least that an accountant can prove for what was released.
@@ -144,7 +144,7 @@ fn text(path: &Path, rows: &[Row]) -> String {
         ">runs",
         ">releases",
         ">declared",
-        ">claimed",
+        ">paper's sum",
         ">provable",
         ">gdp",
         ">rdp",
@@ -171,8 +171,8 @@ fn text(path: &Path, rows: &[Row]) -> String {
     let mut text = format!(
         "{}\n\n{}\n\
          epsilon at the delta that each device was declared with. declared: the largest budget \
-         that a run was held to,\nthe guarantee where one is enforced, unless a later run raised it after seeing an earlier one's releases. claimed: the paper's \
-         sum. provable: what the releases are\nworth by the best accountant that applies; for a \
+         that a run was held to,\nthe guarantee where one is enforced, unless a later run raised it after seeing an earlier one's releases. paper's sum: its \
+         epsilons of this device's releases,\nadded. provable: what the releases are worth by the best accountant that applies; for a \
          schedule chosen on the way that is a reading, not a promise.\n",
         path.display(),
         table(&header, &cells),
