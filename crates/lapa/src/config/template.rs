@@ -171,7 +171,7 @@ impl File {
         } else {
             let _ = writeln!(text, "# Allowed: {}.", allowed(rule));
         }
-        if given && value != default {
+        if given && value != default && !about.contains("Default:") {
             let default = if default.is_null() { "none".into() } else { inline(&default) };
             let _ = writeln!(text, "# Default: {default}.");
         }

@@ -425,7 +425,8 @@ fn a_template_of_an_experiment_is_that_experiment() {
     }
     for line in [
         "# Default: none.\nepsilon = 2.0\n",
-        "# Default: none.\nser_threshold = 0.01\n",
+        "at most this symbol error rate send. Default: all devices send.\n",
+        "from 1e-12 to 1.\nser_threshold = 0.01\n",
         "# Default: 150.\nrounds = 7\n",
         "# sinr_threshold_db = 4.3\n",
         "# sampling = \"poisson\"\n",
