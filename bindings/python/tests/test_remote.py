@@ -65,7 +65,7 @@ def test_seeded_devices_are_the_simulator_bit_by_bit(small, tmp_path, changes):
     assert numpy.array_equal(station.evaluated, flat)
     assert station.evaluate()[0] == result.summary["accuracy"]
     ours = station.summary()
-    for key in ("accuracy", "loss", "epsilon_provable", "epsilon_spent", "epsilon_claimed"):
+    for key in ("accuracy", "loss", "epsilon_provable", "epsilon_spent", "epsilon_claimed_total"):
         assert ours[key] == result.summary[key]
     # A base station has its devices' word for it.
     assert result.summary["privacy"].startswith("Proved")

@@ -58,7 +58,7 @@ def test_a_run_is_the_program_s_run(small, tmp_path, binary):
     names = {path.name for path in (tmp_path / "theirs").iterdir()}
     assert {path.name for path in in_folder.folder.iterdir()} == names
     theirs = json.loads((tmp_path / "theirs" / "summary.json").read_text())
-    for key in ("accuracy", "loss", "epsilon_claimed", "epsilon_provable", "privacy"):
+    for key in ("accuracy", "loss", "epsilon_claimed_total", "epsilon_provable", "privacy"):
         assert in_folder.summary[key] == in_memory.summary[key] == theirs[key]
 
 

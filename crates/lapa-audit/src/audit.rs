@@ -69,14 +69,19 @@ impl Audit {
         })
     }
 
-    /// Whether a claim about the run's privacy is refuted. What the paper says of risks over rounds
-    /// is about training, and no run claims it.
+    /// Whether a claim about the run's privacy is refuted.
     pub fn is_refuted(&self) -> bool {
-        let about_the_run = |finding: &&Finding| finding.attack != Attack::Leakage;
-        self.findings
-            .iter()
-            .filter(about_the_run)
-            .any(|finding| finding.verdict == Verdict::Refuted)
+        self.about_the_run().any(|finding| finding.verdict == Verdict::Refuted)
+    }
+
+    /// The findings on what is said of the run.
+    pub fn about_the_run(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.attack.is_about_the_run())
+    }
+
+    /// The findings on sentences of the paper, which no run says of itself.
+    pub fn about_the_paper(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| !finding.attack.is_about_the_run())
     }
 }
 

@@ -37,6 +37,12 @@ impl Attack {
         Self::Inversion,
         Self::Leakage,
     ];
+
+    /// Whether it attacks what is said of the run. Leakage is about a sentence of the paper, which no
+    /// run says of itself.
+    pub fn is_about_the_run(self) -> bool {
+        self != Self::Leakage
+    }
 }
 
 impl fmt::Display for Attack {
@@ -62,6 +68,10 @@ pub enum Verdict {
     NotRefuted,
     /// The attack does not apply here, or is not about ε.
     NotJudged,
+    /// What was seen agrees with a sentence of the paper.
+    Confirmed,
+    /// What was seen does not agree with a sentence of the paper, at the stated confidence.
+    NotConfirmed,
 }
 
 impl Verdict {
@@ -71,6 +81,8 @@ impl Verdict {
             Self::Refuted => "refuted",
             Self::NotRefuted => "not refuted",
             Self::NotJudged => "not judged",
+            Self::Confirmed => "paper's statement confirmed here",
+            Self::NotConfirmed => "paper's statement not confirmed",
         }
     }
 }
@@ -90,12 +102,12 @@ pub struct Finding {
     pub epsilon_lower_gdp: Option<f64>,
     /// Of the bounds and of the verdict.
     pub confidence: f64,
-    /// What the paper's formulas claim for the run.
-    #[serde(with = "number")]
-    pub epsilon_claimed: f64,
-    /// What is proved for the worst device.
-    #[serde(with = "number")]
-    pub epsilon_provable: f64,
+    /// The paper's sum over all devices of the run; none where the attack is not about the run.
+    #[serde(with = "number::optional")]
+    pub epsilon_claimed_total: Option<f64>,
+    /// What is proved for the worst device; none where the attack is not about the run.
+    #[serde(with = "number::optional")]
+    pub epsilon_provable: Option<f64>,
     /// What the attack makes of it.
     pub verdict: Verdict,
     /// What exactly is refuted, or why nothing is judged; a sentence.
@@ -111,13 +123,14 @@ pub struct Finding {
 impl Finding {
     /// A finding of an attack that has bounded nothing yet.
     pub fn new(attack: Attack, statement: &Statement, confidence: f64) -> Self {
+        let said = |epsilon: f64| attack.is_about_the_run().then_some(epsilon);
         Self {
             attack,
             epsilon_lower: None,
             epsilon_lower_gdp: None,
             confidence,
-            epsilon_claimed: statement.epsilon_claimed,
-            epsilon_provable: statement.epsilon_provable,
+            epsilon_claimed_total: said(statement.epsilon_claimed_total),
+            epsilon_provable: said(statement.epsilon_provable),
             verdict: Verdict::NotJudged,
             reason: String::new(),
             figures: Map::new(),
@@ -128,17 +141,19 @@ impl Finding {
     /// Judges lower bounds on ε against both figures: a bound above one of them refutes it.
     pub fn judge(mut self, epsilon_lower: f64, epsilon_lower_gdp: Option<f64>) -> Self {
         let lower = epsilon_lower.max(epsilon_lower_gdp.unwrap_or(0.0));
-        let refuted = |epsilon: f64, what: &str| {
-            (lower > epsilon).then(|| {
+        let refuted = |epsilon: Option<f64>, what: &str| {
+            epsilon.filter(|&epsilon| lower > epsilon).map(|epsilon| {
                 let (said, seen) = (round_up(epsilon), at_least(Some(lower)));
-                format!("the {what} ε = {said} (at least {seen})")
+                format!("{what} = {said} (at least {seen})")
             })
         };
-        let wrong: Vec<String> =
-            [refuted(self.epsilon_claimed, "claimed"), refuted(self.epsilon_provable, "provable")]
-                .into_iter()
-                .flatten()
-                .collect();
+        let wrong: Vec<String> = [
+            refuted(self.epsilon_claimed_total, "the claimed ε, the paper's sum over all devices,"),
+            refuted(self.epsilon_provable, "the provable ε"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         (self.verdict, self.reason) = match wrong.is_empty() {
             false => (Verdict::Refuted, format!("This refutes {}.", wrong.join(" and "))),
             true => {
@@ -167,7 +182,8 @@ mod tests {
     use super::*;
 
     fn finding() -> Finding {
-        let statement = Statement { epsilon_claimed: 2.0, epsilon_provable: 8.0, delta: 1e-5 };
+        let statement =
+            Statement { epsilon_claimed_total: 2.0, epsilon_provable: 8.0, delta: 1e-5 };
         Finding::new(Attack::Canary, &statement, 0.95)
     }
 

@@ -22,6 +22,8 @@ const RAPID: f64 = 0.5;
 
 /// Structural similarities of all images by round, without noise and with the run's own.
 pub(crate) struct Risks {
+    /// Whether single images follow from their gradients by arithmetic, whatever the model is.
+    pub exact: bool,
     pub without: Vec<(u32, Vec<f64>)>,
     /// Empty where there is no noise.
     pub with: Vec<(u32, Vec<f64>)>,
@@ -37,7 +39,7 @@ pub(crate) fn finding(
     let mut finding = Finding::new(Attack::Leakage, statement, options.confidence);
     let without = Trend::of(&risks.without, options.confidence);
     let with = Trend::of(&risks.with, options.confidence);
-    (finding.verdict, finding.reason) = verdict(&without, options.confidence);
+    (finding.verdict, finding.reason) = verdict(&without, risks.exact, options.confidence);
     let mut finding = finding
         .figure("risk", "mean structural similarity of images and their reconstructions, no noise")
         .figure("rounds", without.rounds.clone())
@@ -97,10 +99,10 @@ impl Trend {
     }
 }
 
-/// Refuted where the risk does not fall as claimed: even the lower end of the slope's interval
-/// leaves more than [`RAPID`] of it. An interval that is neither below 0 nor as clear as that tells
-/// nothing.
-fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
+/// Not confirmed where the risk does not fall as the paper says: even the lower end of the slope's
+/// interval leaves more than [`RAPID`] of it. An interval that is neither below 0 nor as clear as
+/// that tells nothing.
+fn verdict(trend: &Trend, exact: bool, confidence: f64) -> (Verdict, String) {
     let (Some(line), Some(span)) = (trend.line, trend.span()) else {
         let reason = "A trend needs the models of at least three rounds.";
         return (Verdict::NotJudged, reason.into());
@@ -112,6 +114,12 @@ fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
         );
         return (Verdict::NotJudged, reason);
     }
+    if exact {
+        let reason = "This is trivial: the first layer is fully connected, so that the gradient of an \
+                      image holds the image as it is, at any model. The risk is 1 by construction in \
+                      every round, and says nothing of training.";
+        return (Verdict::NotConfirmed, reason.into());
+    }
     let [low, high] = line.interval;
     let figures = format!(
         "the slope of ln(risk) is {:.5} per round, {:.0} % interval [{low:.5}, {high:.5}], and the \
@@ -121,13 +129,13 @@ fn verdict(trend: &Trend, confidence: f64) -> (Verdict, String) {
         100.0 * line.r_squared.max(0.0),
     );
     let (verdict, words) = if low * span > RAPID.ln() {
-        (Verdict::Refuted, "The risk of leakage does not even halve over these rounds")
+        (Verdict::NotConfirmed, "The risk of leakage does not even halve over these rounds")
     } else if high >= 0.0 {
         (Verdict::NotJudged, "Whether the risk of leakage falls cannot be told")
     } else if line.r_squared < EXPLAINED {
         (Verdict::NotJudged, "The risk of leakage falls, but hardly as an exponential")
     } else {
-        (Verdict::NotRefuted, "The risk of leakage falls as claimed")
+        (Verdict::Confirmed, "The risk of leakage falls as the paper says")
     };
     (verdict, format!("{words}: {figures}."))
 }
@@ -137,7 +145,7 @@ fn text(trend: &Trend, quick: bool) -> String {
         "The paper says that the risk of leakage is high early and falls about exponentially as \
          training converges. It defines no risk; here it is the mean structural similarity of images \
          and their reconstructions from single gradients without noise, at models along the run. The \
-         claim counts as refuted where the risk surely does not even halve, going by the interval of \
+         sentence counts as not confirmed where the risk surely does not even halve, going by the interval of \
          the slope of its logarithm over the rounds. What this attack does not find, another may: a \
          lower risk here is no proof of a lower one. None of this bounds ε.",
     );
@@ -178,22 +186,33 @@ mod tests {
         let rounds = (0..8).map(|i| 10 * i);
         let similarities: Vec<(u32, Vec<f64>)> =
             rounds.map(|round| (round, vec![risk(f64::from(round)); 3])).collect();
-        verdict(&Trend::of(&similarities, 0.95), 0.95).0
+        verdict(&Trend::of(&similarities, 0.95), false, 0.95).0
     }
 
     #[test]
     fn only_what_is_clear_is_judged() {
         let wiggle = |x: f64| 0.05 * (7.0 * x).sin();
-        assert_eq!(judged(|x| 0.9 * (-0.03 * x + wiggle(x)).exp()), Verdict::NotRefuted);
-        assert_eq!(judged(|_| 1.0), Verdict::Refuted);
-        assert_eq!(judged(|x| 0.6 + wiggle(x)), Verdict::Refuted);
-        assert_eq!(judged(|x| 0.4 * (0.005 * x).exp()), Verdict::Refuted);
+        assert_eq!(judged(|x| 0.9 * (-0.03 * x + wiggle(x)).exp()), Verdict::Confirmed);
+        assert_eq!(judged(|_| 1.0), Verdict::NotConfirmed);
+        assert_eq!(judged(|x| 0.6 + wiggle(x)), Verdict::NotConfirmed);
+        assert_eq!(judged(|x| 0.4 * (0.005 * x).exp()), Verdict::NotConfirmed);
         // Up and down by much: neither a decay nor its absence.
         assert_eq!(judged(|x| 0.5 + 0.45 * (0.3 * x).sin()), Verdict::NotJudged);
         // Nothing to see from the start.
         assert_eq!(judged(|x| 0.05 + 0.01 * wiggle(x)), Verdict::NotJudged);
         let two = [(0, vec![1.0]), (9, vec![0.1])];
-        assert_eq!(verdict(&Trend::of(&two, 0.95), 0.95).0, Verdict::NotJudged);
+        assert_eq!(verdict(&Trend::of(&two, 0.95), false, 0.95).0, Verdict::NotJudged);
+    }
+
+    /// Where arithmetic gives the image the risk is 1 whatever is trained: no slope is held against
+    /// the paper.
+    #[test]
+    fn a_risk_by_construction_is_said_to_be_one() {
+        let similarities: Vec<(u32, Vec<f64>)> = (0..8).map(|i| (10 * i, vec![1.0; 3])).collect();
+        let (verdict, reason) = verdict(&Trend::of(&similarities, 0.95), true, 0.95);
+        assert_eq!(verdict, Verdict::NotConfirmed);
+        assert!(reason.contains("trivial") && reason.contains("by construction"), "{reason}");
+        assert!(!reason.contains("slope"), "{reason}");
     }
 
     #[test]

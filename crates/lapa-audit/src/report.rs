@@ -16,6 +16,10 @@ pub const CAVEAT: &str = "An audit can only refute. A bound above a claim shows,
                           confidence, that the claim is false. A bound below it proves nothing: a \
                           better attack may succeed.";
 
+/// What every reader of a finding on the paper has to know.
+const ASIDE: &str = "No run says this of itself, and it bounds no ε: the verdicts on this run do not \
+                     depend on it, nor does the exit code.";
+
 impl Audit {
     /// Writes audit.html, audit.json and the drawings into `folder`, which is there; returns the
     /// page.
@@ -45,21 +49,24 @@ impl Audit {
         self.notes.iter().for_each(|note| {
             page.paragraph(note);
         });
-        for finding in &self.findings {
+        for finding in self.about_the_run() {
             page.section(title(finding.attack));
             page.paragraph(about(finding.attack));
             match finding.verdict {
                 Verdict::Refuted => page.warning(&finding.reason),
-                Verdict::NotRefuted | Verdict::NotJudged => page.paragraph(&finding.reason),
+                _ => page.paragraph(&finding.reason),
             };
-            for exhibit in &finding.exhibits {
-                match exhibit {
-                    Exhibit::Text(text) => page.paragraph(text),
-                    Exhibit::Table(table) => page.table(table.clone()),
-                    Exhibit::Drawing { svg, caption, .. } => page.figure(svg, caption),
-                };
-            }
-            page.table(figures(finding));
+            show(finding, &mut page);
+        }
+        for finding in self.about_the_paper() {
+            page.section("A sentence of the paper, not of this run");
+            page.note(ASIDE);
+            page.paragraph(about(finding.attack));
+            let mut table = Table::new("", &["question", "standing"]);
+            let standing = Entry::badge(badge(finding.verdict), finding.verdict.text());
+            table.row([Entry::from(title(finding.attack)), standing]);
+            page.table(table).paragraph(&finding.reason);
+            show(finding, &mut page);
         }
         page.section("What was repeated");
         page.details("The whole configuration", &self.configuration);
@@ -67,10 +74,9 @@ impl Audit {
     }
 
     fn lead(&self) -> String {
-        let Statement { epsilon_claimed, epsilon_provable, delta } = self.statement;
+        let Statement { epsilon_claimed_total, epsilon_provable, delta } = self.statement;
         let refuted: Vec<String> = self
-            .findings
-            .iter()
+            .about_the_run()
             .filter(|finding| finding.verdict == Verdict::Refuted)
             .map(|finding| finding.attack.to_string())
             .collect();
@@ -79,24 +85,31 @@ impl Audit {
             false => format!("Refuted by: {}.", refuted.join(", ")),
         };
         format!(
-            "Claimed by the paper's formulas: ε = {}. Provable for the worst device: ε = {}, at δ = \
+            "The paper's sum over all devices: ε = {}. Provable for the worst device: ε = {}, at δ = \
              {delta:e}. {verdict}",
-            round_up(epsilon_claimed),
+            round_up(epsilon_claimed_total),
             round_up(epsilon_provable),
         )
     }
 
     fn verdicts(&self) -> Table {
-        let headers =
-            ["attack", ">ε at least", ">ε at least, Gaussian", ">claimed", ">provable", "verdict"];
+        let headers = [
+            "attack",
+            ">ε at least",
+            ">ε at least, Gaussian",
+            ">the paper's sum, all devices",
+            ">provable, worst device",
+            "verdict",
+        ];
         let mut table = Table::new("", &headers);
-        for finding in &self.findings {
+        let said = |epsilon: Option<f64>| epsilon.map_or("–".into(), round_up);
+        for finding in self.about_the_run() {
             table.row([
                 Entry::from(finding.attack.to_string()),
                 at_least(finding.epsilon_lower).into(),
                 at_least(finding.epsilon_lower_gdp).into(),
-                round_up(finding.epsilon_claimed).into(),
-                round_up(finding.epsilon_provable).into(),
+                said(finding.epsilon_claimed_total).into(),
+                said(finding.epsilon_provable).into(),
                 Entry::badge(badge(finding.verdict), finding.verdict.text()),
             ]);
         }
@@ -116,9 +129,22 @@ pub fn at_least(bound: Option<f64>) -> String {
 fn badge(verdict: Verdict) -> Badge {
     match verdict {
         Verdict::Refuted => Badge::Bad,
-        Verdict::NotRefuted => Badge::Good,
+        Verdict::NotRefuted | Verdict::Confirmed => Badge::Good,
         Verdict::NotJudged => Badge::Unknown,
+        Verdict::NotConfirmed => Badge::Mixed,
     }
+}
+
+/// What there is to see, and the attack's own figures.
+fn show(finding: &Finding, page: &mut Page) {
+    for exhibit in &finding.exhibits {
+        match exhibit {
+            Exhibit::Text(text) => page.paragraph(text),
+            Exhibit::Table(table) => page.table(table.clone()),
+            Exhibit::Drawing { svg, caption, .. } => page.figure(svg, caption),
+        };
+    }
+    page.table(figures(finding));
 }
 
 /// The attack's own figures that are single values.
@@ -203,7 +229,8 @@ mod tests {
     use super::*;
 
     fn audit() -> Audit {
-        let statement = Statement { epsilon_claimed: 2.0, epsilon_provable: 8.0, delta: 1e-5 };
+        let statement =
+            Statement { epsilon_claimed_total: 2.0, epsilon_provable: 8.0, delta: 1e-5 };
         let finding = |attack| Finding::new(attack, &statement, 0.95).figure("draws", 1000);
         let svg = "<svg width=\"9\"><g id=\"a\"></g></svg>".to_owned();
         let drawing = Exhibit::Drawing { name: "roc".into(), svg, caption: "<ROC>".into() };
@@ -213,6 +240,7 @@ mod tests {
             findings: vec![
                 finding(Attack::Canary).judge(3.0, None).show(drawing),
                 finding(Attack::Inversion).show(Exhibit::Text("a & b".into())),
+                Finding { verdict: Verdict::NotConfirmed, ..finding(Attack::Leakage) },
             ],
             configuration: "x = 1".into(),
             notes: vec!["Repeated.".into()],
@@ -224,6 +252,28 @@ mod tests {
         let html = audit().page();
         check(&html).unwrap();
         assert!(html.contains(CAVEAT) && html.contains("Refuted by: canary."));
+    }
+
+    /// Lead and verdicts are about the run; the paper's sentence comes after them, in words of its
+    /// own and without an ε.
+    #[test]
+    fn a_sentence_of_the_paper_stands_apart() {
+        let mut audit = audit();
+        audit.findings.remove(0);
+        assert!(!audit.is_refuted());
+        let html = audit.page();
+        check(&html).unwrap();
+        assert!(!html.contains("Refuted by") && html.contains("No attack refuted a claim"));
+        let (run, paper) =
+            html.split_once("A sentence of the paper, not of this run</h2>").unwrap();
+        assert!(!run.contains("leakage") && !run.contains("not confirmed"));
+        let badge = "<span class=\"badge mixed\">paper&#39;s statement not confirmed</span>";
+        assert!(paper.contains(badge) && paper.contains("bounds no ε"));
+        let json = serde_json::to_value(&audit.findings).unwrap();
+        assert_eq!(json[1]["verdict"], "not-confirmed");
+        assert!(
+            json[1]["epsilon_claimed_total"].is_null() && json[1]["epsilon_provable"].is_null()
+        );
     }
 
     #[test]

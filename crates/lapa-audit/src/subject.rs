@@ -9,8 +9,8 @@ use crate::AuditError;
 /// What is said of a run's privacy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statement {
-    /// What the paper's formulas claim.
-    pub epsilon_claimed: f64,
+    /// The paper's sum over all devices.
+    pub epsilon_claimed_total: f64,
     /// What is proved for the worst device.
     pub epsilon_provable: f64,
     /// δ of both.
@@ -20,7 +20,7 @@ pub struct Statement {
 impl From<&PrivacySummary> for Statement {
     fn from(summary: &PrivacySummary) -> Self {
         Self {
-            epsilon_claimed: summary.epsilon_claimed,
+            epsilon_claimed_total: summary.epsilon_claimed_total,
             epsilon_provable: summary.epsilon_provable,
             delta: summary.delta,
         }

@@ -17,6 +17,8 @@ use lapa_study::report::ReportError;
 use lapa_study::sweep::SweepError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
+use crate::output::{say_drawn, visible};
+
 /// What a command returns: an exit code, or an error.
 pub type Outcome = Result<ExitCode, Failure>;
 
@@ -30,19 +32,23 @@ pub struct Failure {
 impl Failure {
     /// Bad usage or configuration.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { code: 2, report: Report::new(MietteDiagnostic::new(message)) }
+        Self { code: 2, report: Report::new(diagnostic(&message.into())) }
     }
 
     /// Anything else.
     pub fn failed(error: impl std::error::Error) -> Self {
-        Self { code: 1, report: Report::new(MietteDiagnostic::new(chain(&error))) }
+        Self { code: 1, report: Report::new(diagnostic(&chain(&error))) }
     }
 
     /// Prints the error and gives the exit code.
     pub fn report(self) -> ExitCode {
-        eprintln!("{:?}", self.report);
+        say_drawn(&format!("{:?}", self.report));
         ExitCode::from(self.code)
     }
+}
+
+fn diagnostic(message: &str) -> MietteDiagnostic {
+    MietteDiagnostic::new(visible(message))
 }
 
 /// The error and its causes, where a cause says more than the error that wraps it.
@@ -63,12 +69,16 @@ impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         let place = error.to_string();
         let place = place.split(error.message()).next().unwrap_or_default();
-        let mut diagnostic = MietteDiagnostic::new(format!("{place}{}", error.message()));
-        diagnostic.help = error.help().map(str::to_owned);
+        let mut diagnostic = diagnostic(&format!("{place}{}", error.message()));
+        diagnostic.help = error.help().map(visible);
         let report = match (error.file_name(), error.source_text(), error.span()) {
             (Some(name), Some(text), Some(span)) => {
+                // Where the span is among the characters that are spelled out.
+                let at = |byte: usize| text.get(..byte).map_or(0, |before| visible(before).len());
+                let span = at(span.start)..at(span.end);
                 diagnostic.labels = Some(vec![LabeledSpan::underline(span)]);
-                Report::new(diagnostic).with_source_code(NamedSource::new(name, text.to_owned()))
+                let source = NamedSource::new(visible(name), visible(text));
+                Report::new(diagnostic).with_source_code(source)
             }
             _ => Report::new(diagnostic),
         };

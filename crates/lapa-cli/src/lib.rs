@@ -1,5 +1,8 @@
 //! The `lapa` command line: one file per command.
 
+// They panic when nobody reads; `output` does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod commands;
 mod failure;
 mod output;

@@ -1,4 +1,7 @@
-//! What goes to standard output: text for people, or JSON.
+//! Standard output: results, as text for people or as JSON. Standard error: what is told besides.
+//!
+//! Nothing else writes to either, but for the bars of [`crate::progress`]: control characters of
+//! files and paths must not reach a terminal, which would obey them.
 
 use std::io::Write;
 
@@ -25,10 +28,39 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Prints text. A reader that went away (`lapa … | head`) is not an error.
 pub fn text_out(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    match std::io::stdout().lock().write_all(visible(text).as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
         _ => Ok(()),
     }
+}
+
+/// Tells something on standard error, as a line. Nothing depends on whether it can be written: a run
+/// goes on when its reader has gone or the disk of its log is full.
+pub fn say(text: &str) {
+    say_drawn(&visible(text));
+}
+
+/// The same for text that has its own colors, made of [`visible`] parts.
+pub fn say_drawn(text: &str) {
+    let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
+/// The text with its control characters, and those that turn the direction of writing, as `\u001b`,
+/// which JSON and TOML read back. Line ends and tabs stay.
+pub fn visible(text: &str) -> String {
+    let hidden = |c: char| {
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        turns || c.is_control() && !matches!(c, '\n' | '\t')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        match c {
+            '\r' if text[at..].starts_with("\r\n") => shown.push(c),
+            c if hidden(c) => shown += &format!("\\u{:04x}", u32::from(c)),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// A plain table with a header; columns beginning with `>` in the header are right-aligned.
@@ -57,4 +89,19 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_spelled_out() {
+        assert_eq!(visible("ε ± \t│\r\n"), "ε ± \t│\r\n");
+        assert_eq!(visible("a\x1b]0;b\x07\rc\x7f"), "a\\u001b]0;b\\u0007\\u000dc\\u007f");
+        assert_eq!(visible("\u{9b}2J \u{202e}x\u{2069}"), "\\u009b2J \\u202ex\\u2069");
+        let json = serde_json::to_string("\u{9b}\u{7f}\u{202e}\x1b").unwrap();
+        let read: String = serde_json::from_str(&visible(&json)).unwrap();
+        assert_eq!(read, "\u{9b}\u{7f}\u{202e}\x1b");
+    }
 }

@@ -9,6 +9,8 @@ use lapa::data::FetchEvent;
 use lapa::observe::RoundRecord;
 use lapa_control::optimise::Progress;
 
+use crate::output::{say, visible};
+
 /// How much is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -33,7 +35,7 @@ impl Mode {
     /// Says something that is not progress but must be known.
     pub fn notice(self, text: &str) {
         if self != Self::Quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 }
@@ -138,7 +140,8 @@ impl RoundProgress {
                 let done = f64::from(record.round - self.first);
                 let left = f64::from(self.rounds - record.round);
                 let eta = self.start.elapsed().as_secs_f64() / done * left;
-                eprintln!("round {}/{}  {accuracy}  ETA {eta:.0} s", record.round, self.rounds);
+                let Self { rounds, .. } = self;
+                say(&format!("round {}/{rounds}  {accuracy}  ETA {eta:.0} s", record.round));
             }
         }
     }
@@ -146,8 +149,8 @@ impl RoundProgress {
     /// A line that stays.
     pub fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.println(visible(text)),
+            None => say(text),
         }
     }
 
@@ -185,7 +188,7 @@ impl ChoiceProgress {
         let best = format!("J {:.4e}", progress.best);
         if self.mode == Mode::Lines {
             let Progress { evaluations, of, .. } = progress;
-            eprintln!("{}: {evaluations}/{of} evaluations  {best}", self.name);
+            say(&format!("{}: {evaluations}/{of} evaluations  {best}", self.name));
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
@@ -230,7 +233,7 @@ impl AuditProgress {
         let lapa_audit::Progress { attack, what, done, of } = progress;
         let name = format!("{attack}: {what}");
         if self.mode == Mode::Lines {
-            eprintln!("{name} {done}/{of}");
+            say(&format!("{name} {done}/{of}"));
             return;
         }
         if self.bar.as_ref().is_none_or(|(shown, _)| *shown != name) {
@@ -316,15 +319,15 @@ impl StudyProgress {
                 bar.set_position((1000.0 * done / self.work) as u64);
                 bar.set_message(text);
             }
-            None => eprintln!("{text}"),
+            None => say(&text),
         }
     }
 
     /// A line that stays.
     pub fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.println(visible(text)),
+            None => say(text),
         }
     }
 

@@ -185,7 +185,10 @@ impl Comparison {
         });
         write_json(&out.join("beyond.json"), &value)?;
         let quick = match seen.settings.quick {
-            true => " A QUICK LOOK: few rounds and one seed.",
+            true => {
+                " A QUICK LOOK: few rounds and one seed, and the last five evaluations, whose mean \
+                 is shown, reach back to where the model still learns fast."
+            }
             false => "",
         };
         let chapter = Chapter {

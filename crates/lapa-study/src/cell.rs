@@ -13,7 +13,7 @@ use lapa_control::power::Objective;
 use lapa_control::staged::{self, Chooser, Optimizer, Pilot, StagedError};
 use serde::{Deserialize, Serialize};
 
-/// Evaluations that a final accuracy is the mean of.
+/// Evaluations whose mean is steadier than the last one alone.
 const LAST: usize = 5;
 
 /// An experiment with its seed, to be run on one thread.
@@ -273,18 +273,30 @@ impl Finished {
         self.rounds.iter().filter_map(|round| Some((round.round, round.accuracy?)))
     }
 
-    /// The mean of the last five evaluations, or of as many as there are.
+    /// The accuracy after the last round.
+    pub fn final_accuracy(&self) -> f64 {
+        self.rounds.iter().rev().find_map(|round| round.accuracy).unwrap_or(f64::NAN)
+    }
+
+    /// The loss after the last round.
+    pub fn final_loss(&self) -> f64 {
+        self.rounds.iter().rev().find_map(|round| round.loss).unwrap_or(f64::NAN)
+    }
+
+    /// The mean of the last five evaluations, where these lie in the last fifth of the rounds; none
+    /// where they reach back into the learning curve.
+    pub fn settled_accuracy(&self) -> Option<f64> {
+        let rounds = u64::from(self.rounds.last()?.round);
+        let late = |round: u32| 5 * u64::from(round) >= 4 * rounds;
+        let last = self.evaluations().filter(|(round, _)| late(*round)).count();
+        (last >= LAST).then(|| self.accuracy())
+    }
+
+    /// The mean of the last five evaluations, or of as many as there are: what the figures of the
+    /// paper are made of, whatever the rounds.
     pub fn accuracy(&self) -> f64 {
-        self.last(|round| round.accuracy)
-    }
-
-    /// The same of the loss.
-    pub fn loss(&self) -> f64 {
-        self.last(|round| round.loss)
-    }
-
-    fn last(&self, value: impl Fn(&Round) -> Option<f64>) -> f64 {
-        let last: Vec<f64> = self.rounds.iter().rev().filter_map(value).take(LAST).collect();
+        let last = self.rounds.iter().rev().filter_map(|round| round.accuracy).take(LAST);
+        let last: Vec<f64> = last.collect();
         last.iter().sum::<f64>() / last.len() as f64
     }
 

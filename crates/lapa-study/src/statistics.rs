@@ -30,6 +30,12 @@ impl Estimate {
         Self { mean, interval }
     }
 
+    /// The same with an interval that keeps to the values there can be.
+    pub fn within(self, least: f64, most: f64) -> Self {
+        let interval = self.interval.map(|ends| ends.map(|end| end.clamp(least, most)));
+        Self { interval, ..self }
+    }
+
     /// Of the differences `a - b`, seed by seed.
     ///
     /// # Panics
@@ -123,5 +129,17 @@ mod tests {
         assert_eq!((paired.is_positive(), single.is_positive()), (Some(true), Some(false)));
         assert_eq!((single.holds(2.0), single.holds(2.2)), (Some(true), Some(false)));
         assert_eq!(Estimate::of(&[0.7]), Estimate { mean: 0.7, interval: None });
+    }
+
+    #[test]
+    fn an_interval_of_fractions_keeps_to_fractions() {
+        // Student's reaches from -3.1 to 4.5.
+        let wide = Estimate::of(&[0.4, 1.0]);
+        assert!(wide.interval.unwrap()[0] < -3.0 && wide.interval.unwrap()[1] > 4.0);
+        assert_eq!(wide.within(0.0, 1.0), Estimate { mean: 0.7, interval: Some([0.0, 1.0]) });
+        let narrow = Estimate::of(&[0.7, 0.701]);
+        assert_eq!(narrow.within(0.0, 1.0), narrow);
+        let one = Estimate::of(&[0.7]);
+        assert_eq!(one.within(0.0, 1.0), one);
     }
 }

@@ -75,8 +75,7 @@ fn what_is_no_simulation_or_too_much_is_refused() {
     assert!(error.to_string().contains("the largest seed is 9223372036854775807"), "{error}");
 }
 
-/// The means of a sweep against run folders with the same seeds, whose last evaluations (three, in
-/// six rounds) are added here.
+/// The means of a sweep against the last evaluations of run folders with the same seeds.
 #[test]
 fn figures_are_those_of_separate_runs() {
     let place = tempfile::tempdir().unwrap();
@@ -107,18 +106,21 @@ fn figures_are_those_of_separate_runs() {
             let lines: Vec<Value> =
                 metrics.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             for (field, sum) in ["accuracy", "loss"].into_iter().zip(&mut sums) {
-                let last = [5, 3, 1].map(|at| lines[at][field].as_f64().unwrap());
-                let mean = (last[0] + last[1] + last[2]) / 3.0;
-                assert_eq!(cell["result"][field].as_f64().unwrap().to_bits(), mean.to_bits());
-                *sum += mean;
+                let last = lines[5][field].as_f64().unwrap();
+                let swept = cell["result"][format!("{field}_final")].as_f64().unwrap();
+                assert_eq!(swept.to_bits(), last.to_bits());
+                *sum += last;
             }
+            assert_eq!(cell["result"]["accuracy_final"], summary.accuracy.unwrap());
+            // Three evaluations of six rounds are no last five.
+            assert!(cell["result"]["accuracy_last5"].is_null());
             assert_eq!(cell["result"]["uplink_bytes"], summary.uplink_bytes);
             assert_eq!(cell["result"]["epsilon_provable"], summary.privacy.epsilon_provable);
             worst = worst.max(summary.privacy.epsilon_provable);
         }
         let result = &point["result"];
-        assert_eq!(result["accuracy"]["mean"], sums[0] / 2.0);
-        assert_eq!(result["loss"]["mean"], sums[1] / 2.0);
+        assert_eq!(result["accuracy_final"]["mean"], sums[0] / 2.0);
+        assert_eq!(result["loss_final"]["mean"], sums[1] / 2.0);
         assert_eq!(result["epsilon_provable"], worst);
         assert_eq!(result["rounds"].as_array().unwrap().len(), 3);
     }
@@ -159,7 +161,7 @@ fn a_failed_cell_does_not_lose_the_others() {
         assert!(cells.iter().all(|cell| cell["error"].as_str().unwrap().contains("samples")));
     }
     for point in &points[2..] {
-        assert!(point["result"]["accuracy"]["mean"].as_f64().unwrap() > 0.1);
+        assert!(point["result"]["accuracy_final"]["mean"].as_f64().unwrap() > 0.1);
         assert!(point["cells"].as_array().unwrap().iter().all(|cell| cell["error"].is_null()));
     }
 }

@@ -6,13 +6,17 @@
 
 use lapa::model::Network;
 
+/// Whether the first layer is fully connected, so that a gradient of one image holds the image.
+pub fn is_fully_connected(network: &Network) -> bool {
+    network.tensors().first().is_some_and(|weights| weights.name == "0.linear.weight")
+}
+
 /// The image, in [0, 1], or none where the first layer is another. All rows are used, by least
 /// squares over r of dW_r − db_r·x: x = Σ db_r·dW_r / Σ db_r², which averages noise out.
 pub fn image(network: &Network, gradient: &[f32]) -> Option<Vec<f32>> {
-    let [weights, biases, ..] = network.tensors() else { return None };
-    if weights.name != "0.linear.weight" {
+    let ([weights, biases, ..], true) = (network.tensors(), is_fully_connected(network)) else {
         return None;
-    }
+    };
     let biases = &gradient[biases.range.clone()];
     let squares: f64 = biases.iter().map(|&b| f64::from(b).powi(2)).sum();
     let mut sums = vec![0.0; network.inputs()];

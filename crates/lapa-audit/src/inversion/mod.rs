@@ -98,8 +98,11 @@ pub fn run(
     let noises = noises(subject, &plan, &snapshots, listener)?;
     let cases = attack(&attacker, &plan, &snapshots, &noises, listener)?;
     let quick = options.effort == Effort::Quick;
-    let risks =
-        Risks { without: cases.risks("none"), with: cases.risks(report::own_name(subject)) };
+    let risks = Risks {
+        exact: first_layer::is_fully_connected(&attacker.network),
+        without: cases.risks("none"),
+        with: cases.risks(report::own_name(subject)),
+    };
     Ok(vec![
         report::finding(subject, statement, options, &attacker, &cases)?,
         leakage::finding(statement, options, &risks, quick)?,

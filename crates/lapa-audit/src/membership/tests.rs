@@ -217,7 +217,8 @@ fn runs_that_differ_in_one_coin_are_neighbours() {
     }
 }
 
-const CLAIM: Statement = Statement { epsilon_claimed: 8.0, epsilon_provable: 8.0, delta: 1e-5 };
+const CLAIM: Statement =
+    Statement { epsilon_claimed_total: 8.0, epsilon_provable: 8.0, delta: 1e-5 };
 
 fn attacked(changes: &[&str], scale: Scale) -> Finding {
     let subject = Subject::new(experiment(changes), noisy_digits()).unwrap();

@@ -15,7 +15,8 @@ use lapa_privacy::accountant::gdp;
 use lapa_privacy::{Adjacency, ClipUnit, NoiseKind, Release, Sampling};
 
 /// What is claimed of every mechanism here.
-const CLAIM: Statement = Statement { epsilon_claimed: 1.0, epsilon_provable: 1.0, delta: 1e-5 };
+const CLAIM: Statement =
+    Statement { epsilon_claimed_total: 1.0, epsilon_provable: 1.0, delta: 1e-5 };
 /// Draws per input.
 const DRAWS: u64 = 5000;
 /// 1 − the confidence of bounds and verdicts; seeds are fixed.

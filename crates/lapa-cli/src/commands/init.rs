@@ -10,9 +10,10 @@ use clap::Args;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
-/// Write a commented configuration file with every key and its default.
+/// Write a commented configuration file with every key: the experiment of `lapa run`.
 ///
-/// Change what you like, then `lapa run FILE`.
+/// The file says what the built-in quickstart says, so that `lapa run FILE` trains the same. Change
+/// what you like; each key has its meaning, what it allows, and its default where that is another.
 #[derive(Args)]
 pub struct Arguments {
     /// The file to write; `-` prints it.
@@ -23,8 +24,12 @@ pub struct Arguments {
     force: bool,
 }
 
+/// The first lines of the file.
+const HEAD: &str = "# The quickstart of lapa, as `lapa run` trains it: a private run whose budget is \
+                    proved.\n# Without privacy.epsilon it would add no noise.\n#\n";
+
 pub fn execute(arguments: Arguments) -> Outcome {
-    let template = lapa::config::template();
+    let template = HEAD.to_owned() + &lapa::config::template(super::QUICKSTART)?;
     let Arguments { file: path, force } = arguments;
     if path.as_os_str() == "-" {
         output::text_out(&template)?;

@@ -25,12 +25,13 @@ use lapa::data::{DataError, DataName, Dataset};
 use lapa_study::execute::Datasets;
 
 use crate::failure::{Failure, Outcome};
+use crate::output::say;
 use crate::progress::{FetchProgress, Mode};
 
 /// Federated learning across heterogeneous devices: train, measure, reproduce.
 ///
-/// `lapa run` trains the built-in quickstart at once. `lapa init` writes a commented
-/// configuration to change; `lapa run FILE` trains it.
+/// `lapa run` trains the built-in quickstart at once. `lapa init` writes it to a commented file to
+/// change; `lapa run FILE` trains that.
 ///
 /// Exit codes: 0 all is well, 1 it failed, 2 bad usage or configuration.
 #[derive(Parser)]
@@ -190,8 +191,8 @@ impl Source {
             if !data.contains_key(&experiment.data.name) {
                 let loaded = match load_data(&experiment.data.name, mode) {
                     Err(error) if may_replace => {
-                        eprintln!("notice: {error}");
-                        eprintln!("notice: going on with built-in synthetic digits instead");
+                        say(&format!("notice: {error}"));
+                        say("notice: going on with built-in synthetic digits instead");
                         (replaced, experiment.data.name) = (true, DataName::Synthetic);
                         load_data(&experiment.data.name, mode)?
                     }

@@ -11,6 +11,7 @@ use lapa_study::store::{Results, Store};
 use super::run::{flow, stop_on_interrupt};
 use super::{create_folder, load_data};
 use crate::failure::{Failure, Outcome};
+use crate::output::say;
 use crate::progress::{Mode, StudyProgress, duration};
 
 /// Samples that one core trains or evaluates in a second; only to say beforehand how long it takes.
@@ -94,13 +95,14 @@ pub fn run_loaded(
 /// The exit code, with a word on what is missing.
 pub fn finish(executed: &Executed, out: &Path) -> Outcome {
     if executed.stopped {
-        eprintln!("stopped: finished cells are in {}; the same command goes on", out.display());
+        let out = out.display();
+        say(&format!("stopped: finished cells are in {out}; the same command goes on"));
         return Ok(ExitCode::FAILURE);
     }
     match executed.failures.len() {
         0 => Ok(ExitCode::SUCCESS),
         count => {
-            eprintln!("{count} cells failed (see above); what needs them is left out");
+            say(&format!("{count} cells failed (see above); what needs them is left out"));
             Ok(ExitCode::FAILURE)
         }
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use lapa::config::{Experiment, Override};
 use lapa::privatize::round_up;
 use lapa_study::statistics::Estimate;
-use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, Sweep};
+use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, PointResult, Sweep};
 use serde_json::{Value, json};
 
 use super::study::run_loaded;
@@ -22,9 +22,10 @@ use crate::progress::Mode;
 /// from run.seed. Values are written as in -c: TOML, where a bare word is a string; commas within
 /// brackets and quotes belong to a value.
 ///
-/// Prints the mean accuracy of every combination (each run counts with the mean of its last five
-/// evaluations), half the width of its 95 % interval over the seeds, and the ε that is proved for
-/// the worst device and seed. The folder then has sweep.json, sweep.parquet and plots by each key.
+/// Prints the mean accuracy of every combination after the last round, as `lapa run` has it, its
+/// 95 % interval over the seeds, and the ε that is proved for the worst device and seed. Where the
+/// last five evaluations lie in the last fifth of the rounds, their mean is printed beside it, as
+/// "last five". The folder then has sweep.json, sweep.parquet and plots by each key.
 ///
 /// Every finished run is kept in DIR/cells. After Ctrl-C the same command goes on; a larger grid in
 /// the same folder runs only what is new. Runs are simulations in memory, each on one thread: they
@@ -126,25 +127,37 @@ fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Result<(), Fai
 /// The table, what failed, and where all is.
 fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
     let mut header: Vec<&str> = swept.grid.keys().iter().map(|key| key.name()).collect();
-    header.extend([">accuracy", ">loss", ">ε provable"]);
+    let results = || swept.points.iter().filter_map(|point| point.result.as_ref());
+    let settled = results().any(|result| result.accuracy_last5.is_some());
+    header.push(">final accuracy");
+    if settled {
+        header.push(">last five");
+    }
+    header.extend([">final loss", ">ε provable"]);
     let row = |(settings, point): (Vec<&lapa_study::sweep::Setting>, &Point)| {
+        let shown = |of: fn(&PointResult) -> Option<String>| {
+            point.result.as_ref().and_then(of).unwrap_or_else(|| "–".into())
+        };
         let mut row: Vec<String> = settings.iter().map(|s| s.text().to_owned()).collect();
-        row.extend(match &point.result {
-            Some(result) => [
-                format!("{} %", plus_minus(result.accuracy, 100.0, 2)),
-                plus_minus(result.loss, 1.0, 4),
-                round_up(result.epsilon_provable),
-            ],
-            None => ["–", "–", "–"].map(str::to_owned),
-        });
+        row.push(shown(|result| Some(with_interval(result.accuracy_final, 100.0, 2, " %"))));
+        if settled {
+            row.push(shown(|result| Some(with_interval(result.accuracy_last5?, 100.0, 2, " %"))));
+        }
+        row.push(shown(|result| Some(with_interval(result.loss_final, 1.0, 4, ""))));
+        row.push(shown(|result| Some(round_up(result.epsilon_provable))));
         row
     };
     let rows: Vec<Vec<String>> = swept.grid.points().zip(&swept.points).map(row).collect();
     let seeds = match swept.seeds.len() {
         1 => "one seed, so no interval".to_owned(),
-        seeds => format!("mean of {seeds} seeds ± half of the 95 % interval"),
+        seeds => format!("mean of {seeds} seeds [95 % interval]"),
     };
-    let mut text = format!("\n{}{seeds}\n", table(&header, &rows));
+    let settled = match settled {
+        true => "; last five: mean accuracy of the last five evaluations",
+        false => "",
+    };
+    let mut text =
+        format!("\n{}final: after the last round; {seeds}{settled}\n", table(&header, &rows));
     let mut failures = swept.failures().peekable();
     if failures.peek().is_some() {
         text += "failed:\n";
@@ -170,11 +183,11 @@ fn values(point: &Point) -> String {
     values.collect::<Vec<_>>().join(" ")
 }
 
-/// A mean and half its interval.
-fn plus_minus(estimate: Estimate, scale: f64, digits: usize) -> String {
-    let mean = scale * estimate.mean;
-    match estimate.interval {
-        Some([low, high]) => format!("{mean:.digits$} ± {:.digits$}", scale * (high - low) / 2.0),
-        None => format!("{mean:.digits$}"),
+/// A mean and its interval.
+fn with_interval(estimate: Estimate, scale: f64, digits: usize, unit: &str) -> String {
+    let mean = format!("{:.digits$}{unit}", scale * estimate.mean);
+    match estimate.interval.map(|ends| ends.map(|end| scale * end)) {
+        Some([low, high]) => format!("{mean} [{low:.digits$}, {high:.digits$}]"),
+        None => mean,
     }
 }

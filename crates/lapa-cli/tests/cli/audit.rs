@@ -25,7 +25,7 @@ const FIELDS: [&str; 8] = [
     "epsilon_lower",
     "epsilon_lower_gdp",
     "confidence",
-    "epsilon_claimed",
+    "epsilon_claimed_total",
     "epsilon_provable",
     "verdict",
     "reason",

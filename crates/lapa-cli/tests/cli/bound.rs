@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 13] = [
     "rounds",
     "coordinates",
     "learning_rate",
@@ -12,7 +12,6 @@ const KEYS: [&str; 14] = [
     "estimates",
     "estimated",
     "configured",
-    "flags",
     "printed",
     "corrected",
     "corrected_full_gradients",
@@ -71,13 +70,12 @@ fn estimates_bounds_and_plots_of_a_small_run() {
     let measured = report["measured"].as_array().unwrap();
     assert_eq!(measured.len(), 11);
     assert_eq!(measured[10]["round"], 20);
-    assert_eq!(report["flags"].as_array().unwrap().len(), 3);
     assert_eq!(report["warnings"].as_array().unwrap().len(), 1, "{}", report["warnings"]);
     assert_eq!(names(&place.path().join("plots")), ["bound.png", "bound.svg"]);
 }
 
 #[test]
-fn text_shows_flags_that_a_run_accepts_and_warns_of_what_is_outside() {
+fn text_warns_of_what_is_outside_and_of_copying_estimates() {
     let place = TempDir::new().unwrap();
     write_small(place.path());
     let mut command = lapa_alone(place.path());
@@ -93,14 +91,52 @@ fn text_shows_flags_that_a_run_accepts_and_warns_of_what_is_outside() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let flags = text.lines().find_map(|line| line.strip_prefix("to use them: ")).unwrap();
-    let mut check = lapa_alone(place.path());
-    check.args(["config", "check", "small.toml"]).args(flags.split(' ')).assert().success();
+    // Estimates of private data are no input of a run.
+    assert!(text.contains("they would leak") && !text.contains("-c control."), "{text}");
     assert_eq!(names(place.path()), ["bound.png", "bound.svg", "small.toml"]);
     // A local epoch is another thing.
     let mut command = lapa_alone(place.path());
     let assert = command.args(["bound", "small.toml", "-c", "learn.update=epoch"]).assert();
     assert!(one_line(&assert.success().get_output().stderr).contains("many local steps"));
+}
+
+/// Much noise, or a learning rate that is far too large: a bound above the first model's gap says
+/// nothing, however far below it the measured loss stays.
+#[test]
+fn a_bound_above_the_start_is_vacuous() {
+    let place = TempDir::new().unwrap();
+    write_small(place.path());
+    let noisy =
+        [&PLAIN[..], &["-c", "learn.clip=device", "-c", "privacy.initial_sigma=5"]].concat();
+    let shown = |format: &str| {
+        let mut command = lapa_alone(place.path());
+        command.args(["bound", "small.toml", "--quiet", "--format", format]).args(&noisy);
+        stdout(command.assert())
+    };
+    let report: Value = serde_json::from_str(&shown("json")).unwrap();
+    let text = shown("text");
+    let gap = report["estimates"]["initial_gap"].as_f64().unwrap();
+    let table = text.split("measured stays below").nth(1).unwrap();
+    for (form, name) in [
+        ("printed", "printed "),
+        ("corrected", "corrected "),
+        ("corrected_full_gradients", "corrected, δ = 1"),
+    ] {
+        let form = &report[form];
+        let vacuous = form["total"].as_f64().map(|total| total >= gap);
+        assert_eq!(form["vacuous"].as_bool(), vacuous, "{form}");
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap();
+        let word = match (form["measured_below"].as_bool(), vacuous) {
+            (Some(false), _) => "no",
+            (Some(true), Some(true)) => "vacuous",
+            (Some(true), _) => "yes",
+            (None, _) => "–",
+        };
+        assert!(line.ends_with(word), "{word}: {line}");
+    }
+    assert_eq!(report["corrected"]["vacuous"], true, "{text}");
+    assert_eq!(report["corrected"]["measured_below"], true, "{text}");
+    assert!(text.contains("vacuous: not below"), "{text}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn init_writes_a_file_that_check_accepts() {
     stdout(lapa(place.path()).arg("init").assert());
     let template = fs::read_to_string(&file).unwrap();
     let checked = stdout(lapa(place.path()).args(["config", "check", "lapa.toml"]).assert());
-    assert_says(&checked, &["lapa.toml: correct", "rounds = 150"]);
+    assert_says(&checked, &["lapa.toml: correct", "rounds = 150", "epsilon = 8"]);
     let mut command = lapa(place.path());
     command.args(["config", "check", "lapa.toml", "-c", "run.rounds=7", "--format", "json"]);
     assert_eq!(stdout_json(&mut command)["run"]["rounds"], 7);
@@ -77,4 +77,39 @@ fn init_writes_a_file_that_check_accepts() {
     assert_eq!(fs::read_to_string(&file).unwrap(), template);
     assert_eq!(stdout(lapa(place.path()).args(["init", "-"]).assert()), template);
     failure(lapa(place.path()).args(["init", "no/such/folder.toml"]), 2);
+}
+
+/// `lapa init` and `lapa run FILE` are `lapa run`: the same experiment, whatever flags change of it,
+/// and the same results to the bit.
+#[test]
+fn init_writes_the_quickstart() {
+    let place = TempDir::new().unwrap();
+    stdout(lapa(place.path()).arg("init").assert());
+    fs::write(place.path().join("quickstart.toml"), lapa_cli::QUICKSTART).unwrap();
+    for flags in [
+        &[][..],
+        &["-c", "profile=paper"],
+        &["-c", "partition.scheme=iid"],
+        &["-c", "data.name=fashion-mnist"],
+        &["-c", "privacy.allocator=none"],
+        &["-c", "transmit.uplink=digital"],
+    ] {
+        let resolved = |file: &str| {
+            let mut command = lapa(place.path());
+            command.args(["config", "check", file, "--format", "json"]).args(flags);
+            stdout_json(&mut command)
+        };
+        assert_eq!(resolved("lapa.toml"), resolved("quickstart.toml"), "{flags:?}");
+    }
+    let small = ["data.name=synthetic", "run.rounds=1", "model.name=logistic"];
+    let sizes = ["partition.iid_samples=90", "partition.non_iid_samples=60"];
+    let run = |file: &[&str], out: &str| {
+        let mut command = lapa(place.path());
+        command.arg("run").args(file).args(["--quiet", "--out", out]);
+        command.args(small.iter().chain(&sizes).flat_map(|change| ["-c", change]));
+        command.assert().success();
+        let resolved = fs::read_to_string(place.path().join(out).join("config.resolved.toml"));
+        (resolved.unwrap(), results(&place.path().join(out)))
+    };
+    assert_eq!(run(&["lapa.toml"], "file"), run(&[], "none"));
 }

@@ -18,6 +18,7 @@ mod reference;
 mod report;
 mod reproduce;
 mod run;
+mod streams;
 mod sweep;
 mod transmit;
 

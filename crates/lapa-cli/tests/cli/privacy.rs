@@ -192,13 +192,20 @@ fn the_papers_claim_is_shown_with_what_is_proved() {
     for allocator in ["uniform", "arb", "lapa", "optimal-split"] {
         let allocator = format!("privacy.allocator={allocator}");
         let summary = run_private(place, &allocator, &["profile=paper", &allocator]);
-        let [claimed, provable] =
-            ["epsilon_claimed", "epsilon_provable"].map(|key| number(&summary[key]));
+        let [claimed, worst, provable] =
+            ["epsilon_claimed_total", "epsilon_claimed_worst", "epsilon_provable"]
+                .map(|key| number(&summary[key]));
         // A sum of thirty terms may round.
         assert!(0.0 < claimed && claimed <= 8.0 * (1.0 + 1e-12), "{allocator}: {claimed}");
         assert!(provable > 100.0 * claimed, "{allocator}: {provable} for {claimed}");
         assert_eq!(summary["epsilon_spent"], summary["epsilon_provable"]);
-        for row in rows(place, &format!("{allocator}/ledger.db")) {
+        let rows = rows(place, &format!("{allocator}/ledger.db"));
+        // The two sums, from what the ledger says of each device.
+        let sums: Vec<f64> = rows.iter().map(|row| number(&row["claimed"])).collect();
+        let (total, most) = sums.iter().fold((0.0, 0.0f64), |(t, m), &sum| (t + sum, m.max(sum)));
+        assert!((total / claimed - 1.0).abs() < 1e-12, "{allocator}: {total} {claimed}");
+        assert!((most / worst - 1.0).abs() < 1e-12, "{allocator}: {most} {worst}");
+        for row in rows {
             assert_eq!(row["declared"], "inf");
             assert!(number(&row["provable"]) <= provable * (1.0 + 1e-9), "{row}");
             assert!(number(&row["claimed"]) < claimed, "{row}");
@@ -212,7 +219,7 @@ fn the_papers_claim_is_shown_with_what_is_proved() {
     let mut command = lapa(place);
     command.args(["run", "private.toml", "--out", "told", "-c", "profile=paper"]);
     let told = one_line(stdout(command.assert()).as_bytes());
-    assert!(told.contains("Claimed by the paper's formulas: epsilon"), "{told}");
+    assert!(told.contains("The paper's formulas claim epsilon"), "{told}");
     assert!(told.contains("Provable for the same noise: epsilon"), "{told}");
     assert!(told.contains("times the claim"), "{told}");
 }
@@ -332,7 +339,8 @@ fn without_noise_everything_is_infinite() {
     let place = place.path();
     write_private(place);
     let summary = run_private(place, "bare", &["privacy.allocator=none"]);
-    for key in ["epsilon_claimed", "epsilon_provable", "epsilon_spent"] {
+    let keys = ["epsilon_claimed_total", "epsilon_claimed_worst", "epsilon_provable"];
+    for key in keys.into_iter().chain(["epsilon_spent"]) {
         assert_eq!(summary[key], "inf", "{key}");
     }
     assert!(summary["privacy"].as_str().unwrap().contains("nothing is proved"));

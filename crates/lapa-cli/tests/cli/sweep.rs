@@ -25,7 +25,16 @@ fn a_sweep_leaves_a_folder_and_goes_on_in_it() {
     assert!(told.contains("plan: 4 cells, 0 of them done before"), "{told}");
     assert!(told.contains("4/4 cells ETA 0 s"), "{told}");
     let printed = stdout(assert);
-    assert!(printed.contains("learn.learning_rate") && printed.contains(" ± "), "{printed}");
+    assert!(printed.contains("learn.learning_rate") && printed.contains("final accuracy"));
+    assert!(printed.contains("final: after the last round; mean of 2 seeds [95 % interval]"));
+    // Two evaluations are no five, and no interval leaves what an accuracy can be.
+    assert!(!printed.contains("last five"), "{printed}");
+    for line in printed.lines().filter(|line| line.starts_with("0.")) {
+        let (low, high) =
+            line.split_once('[').unwrap().1.split_once(']').unwrap().0.split_once(", ").unwrap();
+        let [low, high] = [low, high].map(|end| end.parse::<f64>().unwrap());
+        assert!(0.0 <= low && low <= high && high <= 100.0, "{line}");
+    }
     assert!(printed.contains("everything is in s: sweep.json, sweep.parquet, plots"), "{printed}");
     // No noise in small.toml: nothing is proved.
     assert!(printed.lines().any(|line| line.starts_with("0.02") && line.ends_with('∞')));
@@ -45,7 +54,7 @@ fn a_sweep_leaves_a_folder_and_goes_on_in_it() {
 }
 
 #[test]
-fn json_has_the_accuracies_of_single_runs() {
+fn json_has_the_final_accuracies_of_single_runs() {
     let place = TempDir::new().unwrap();
     write_small(place.path());
     let flags = [&GRID[..], &["--format", "json", "--quiet", "--seed", "7"]].concat();
@@ -61,9 +70,31 @@ fn json_has_the_accuracies_of_single_runs() {
         run.args(["run", "small.toml", "--quiet", "--out", seed, "--seed", seed]).args(QUICK);
         run.args(["-c", "learn.learning_rate=0.02"]).assert().success();
         let (_, lines) = results(&place.path().join(seed));
-        let [second, fourth] = [1, 3].map(|at| lines[at]["accuracy"].as_f64().unwrap());
-        assert_eq!(cell["result"]["accuracy"], (fourth + second) / 2.0);
+        assert_eq!(cell["result"]["accuracy_final"], lines[3]["accuracy"]);
+        assert_eq!(cell["result"]["loss_final"], lines[3]["loss"]);
+        assert!(cell["result"]["accuracy_last5"].is_null());
     }
+}
+
+/// Ten evaluations of ten rounds: the last three are in the last fifth, of 25 rounds the last five.
+#[test]
+fn the_last_five_evaluations_have_a_name_of_their_own() {
+    let place = TempDir::new().unwrap();
+    write_small(place.path());
+    let flags = ["--grid", "run.rounds=10,25", "--seeds", "1", "-c", "run.evaluate_every=1"];
+    let printed = stdout(sweep(&place, "s", &flags).assert());
+    assert!(printed.contains("final accuracy") && printed.contains("last five: mean accuracy of"));
+    let short = printed.lines().find(|line| line.starts_with("10 ")).unwrap();
+    assert_eq!(short.matches('–').count(), 1, "{short}");
+    let text = fs::read_to_string(place.path().join("s/sweep.json")).unwrap();
+    let swept: Value = serde_json::from_str(&text).unwrap();
+    assert!(swept["points"][0]["result"]["accuracy_last5"].is_null());
+    let result = &swept["points"][1]["result"];
+    let rounds = result["rounds"].as_array().unwrap();
+    let of = |round: &Value| round["accuracy"]["mean"].as_f64().unwrap();
+    let sum: f64 = rounds[20..].iter().rev().map(of).sum();
+    assert_eq!(result["accuracy_last5"]["mean"], sum / 5.0);
+    assert_eq!(result["accuracy_final"]["mean"], of(&rounds[24]));
 }
 
 #[test]
@@ -79,7 +110,7 @@ fn failed_cells_are_told_and_the_others_kept() {
     assert_eq!(missing.matches('–').count(), 3, "{missing}");
     let text = fs::read_to_string(place.path().join("s/sweep.json")).unwrap();
     let swept: Value = serde_json::from_str(&text).unwrap();
-    assert!(swept["points"][0]["result"]["accuracy"]["mean"].is_number());
+    assert!(swept["points"][0]["result"]["accuracy_final"]["mean"].is_number());
     assert!(swept["points"][1]["result"].is_null());
 }
 

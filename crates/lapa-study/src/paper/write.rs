@@ -176,7 +176,10 @@ fn lead(seen: &Seen) -> String {
 /// What all figures share.
 fn scope(seen: &Seen) -> String {
     let note = match seen.settings.quick {
-        true => " This is a quick look: nothing is judged.",
+        true => {
+            " This is a quick look: nothing is judged, and its last five evaluations reach back to \
+             where the model still learns fast."
+        }
         false => "",
     };
     format!(

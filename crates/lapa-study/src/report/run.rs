@@ -12,30 +12,8 @@ use lapa_privacy::allocate::Basis;
 use super::{Badge, Entry, Page, Table};
 use super::{ReportError, tensorboard, write};
 
-/// The drawings that a run leaves, and what to look at in each.
-const PLOTS: [(&str, &str); 4] = [
-    (
-        "accuracy",
-        "Test accuracy after each evaluated round. Look at whether it still rises at the end: then \
-         more rounds would help, if the budget allows them.",
-    ),
-    (
-        "loss",
-        "Test loss after each evaluated round. A rise while accuracy stands still means that noise \
-         or the learning rate drives the model about.",
-    ),
-    (
-        "noise",
-        "Noise on each coordinate, on a logarithmic axis: what the devices add, what the receiver \
-         adds, and what the budgets ask for. Of the receiver's only the share κ counts. Medians \
-         hide single devices with too little: the warning above counts those.",
-    ),
-    (
-        "privacy",
-        "ε that the worst device has spent so far, on a logarithmic axis. The gap between the two \
-         lines is what the paper's sum leaves out.",
-    ),
-];
+/// The drawings that a run leaves.
+const PLOTS: [&str; 4] = ["accuracy", "loss", "noise", "privacy"];
 
 /// Devices listed one by one; of more, quantiles are shown.
 const MOST_DEVICES: usize = 60;
@@ -114,11 +92,12 @@ impl FinishedRun {
         };
         let epsilon = match self.noisy() {
             true => format!(
-                "Provable for the worst device: ε {}; claimed by the paper's formulas: ε {}; \
-                 δ {:e}.",
+                "Provable for the worst device: ε {} at δ {:e}. The paper's sum: ε {} for the worst \
+                 device, ε {} over all devices.",
                 round_up(privacy.epsilon_provable),
-                round_up(privacy.epsilon_claimed),
-                privacy.delta
+                privacy.delta,
+                round_up(privacy.epsilon_claimed_worst),
+                round_up(privacy.epsilon_claimed_total),
             ),
             false => "No noise was added: ε is ∞.".into(),
         };
@@ -151,11 +130,21 @@ impl FinishedRun {
             standing,
             words(meaning),
         ]);
+        let (standing, meaning) = self.claimed();
         table.row([
-            words("ε claimed"),
-            figure(privacy.epsilon_claimed),
-            self.claimed(),
-            words("What the paper's formulas add up to, over rounds and devices."),
+            words("ε, the paper's sum, worst device"),
+            figure(privacy.epsilon_claimed_worst),
+            standing,
+            words(meaning),
+        ]);
+        table.row([
+            words("ε, the paper's sum, all devices"),
+            figure(privacy.epsilon_claimed_total),
+            Entry::badge(Badge::Unknown, "of no single device"),
+            words(
+                "The same added over all devices, as the paper's budget has it. Nobody's privacy \
+                 adds up like this: devices hold different records.",
+            ),
         ]);
         table.row([
             words("ε spent"),
@@ -219,25 +208,80 @@ impl FinishedRun {
         }
     }
 
-    /// Whether the claim keeps within what is proved.
-    fn claimed(&self) -> Entry {
+    /// The paper's sum of one device, held against what is proved for one.
+    fn claimed(&self) -> (Entry, &'static str) {
         let privacy = &self.summary.privacy;
-        if privacy.epsilon_claimed.is_infinite() {
-            Entry::badge(Badge::Unknown, "claims nothing")
-        } else if privacy.epsilon_claimed >= privacy.epsilon_provable {
-            Entry::badge(Badge::Good, "not below the provable")
+        if privacy.epsilon_claimed_worst.is_infinite() {
+            (
+                Entry::badge(Badge::Unknown, "claims nothing"),
+                "Without noise the paper's formulas claim nothing either.",
+            )
+        } else if privacy.epsilon_claimed_worst >= privacy.epsilon_provable {
+            (
+                Entry::badge(Badge::Good, "more than provable: harmless"),
+                "The paper's formulas, added over the rounds of one device. Where it is larger than \
+                 the provable ε it only overstates: adding is the coarsest way to compose releases.",
+            )
         } else {
-            Entry::badge(Badge::Bad, "below the provable")
+            (
+                Entry::badge(Badge::Bad, "less than provable: promises too much"),
+                "The paper's formulas, added over the rounds of one device. It is smaller than what \
+                 this noise is provably worth, so that relying on it would be wrong.",
+            )
+        }
+    }
+
+    /// What to look at in a drawing.
+    fn caption(&self, plot: &str) -> String {
+        match plot {
+            "accuracy" => {
+                "Test accuracy after each evaluated round. Look at whether it still rises at the \
+                 end: then more rounds would help, if the budget allows them."
+                    .into()
+            }
+            "loss" => {
+                "Test loss after each evaluated round. A rise while accuracy stands still means \
+                 that noise or the learning rate drives the model about."
+                    .into()
+            }
+            "noise" => {
+                let hidden = match self.summary.under_noised.device_rounds {
+                    0 => "",
+                    _ => {
+                        " Medians hide single devices with too little: the warning above counts \
+                          those."
+                    }
+                };
+                format!(
+                    "Noise on each coordinate, on a logarithmic axis: what the devices add, what \
+                     the receiver adds, and what the budgets ask for. Of the receiver's only the \
+                     share κ counts.{hidden}"
+                )
+            }
+            _ => {
+                let privacy = &self.summary.privacy;
+                let gap = match privacy.epsilon_claimed_worst >= privacy.epsilon_spent {
+                    true => {
+                        "The paper's sum ends above the provable line: adding the epsilons of the \
+                         rounds overstates what they cost together."
+                    }
+                    false => {
+                        "The paper's sum ends below the provable line: the gap is what it leaves \
+                         out."
+                    }
+                };
+                format!("ε that the worst device has spent so far, on a logarithmic axis. {gap}")
+            }
         }
     }
 
     fn figures(&self, page: &mut Page) -> Result<(), ReportError> {
-        for (name, caption) in PLOTS {
+        for name in PLOTS {
             let path = self.folder.path().join("plots").join(format!("{name}.svg"));
             // A plot without a single finite value was left out.
             if path.is_file() {
                 let svg = fs::read_to_string(&path).map_err(ReportError::io("read", &path))?;
-                page.figure(&svg, caption);
+                page.figure(&svg, &self.caption(name));
             }
         }
         Ok(())
@@ -400,6 +444,10 @@ mod tests {
         privacy = { initial_sigma = 0.05, channel_trust = 1 }
         control = { noise = "switch", switch_rule = "sum" }
     "#;
+    const CERTIFIED: &str = r#"
+        privacy = { basis = "certified", epsilon = 8 }
+        learn.clip = "sample"
+    "#;
     const PLAIN: &str = r#"
         privacy.allocator = "none"
         observe.devices = "summary"
@@ -430,7 +478,11 @@ mod tests {
         for text in [
             "Warning:",
             "had less noise than their budgets ask for",
-            "<span class=\"badge bad\">below the provable</span>",
+            "<span class=\"badge bad\">less than provable: promises too much</span>",
+            "ε, the paper&#39;s sum, worst device",
+            "ε, the paper&#39;s sum, all devices",
+            "the gap is what it leaves out",
+            "the warning above counts those",
             "<span class=\"badge mixed\">a reading</span>",
             "<span class=\"badge mixed\">an assumption</span>",
             "ε without channel",
@@ -441,6 +493,21 @@ mod tests {
             assert!(html.contains(text), "{text}");
         }
         assert_eq!(html.matches("<svg ").count(), PLOTS.len());
+    }
+
+    #[test]
+    fn captions_and_badges_are_true_of_a_certified_run() {
+        let html = page("certified", CERTIFIED);
+        for text in [
+            "<span class=\"badge good\">more than provable: harmless</span>",
+            "The paper&#39;s sum ends above the provable line",
+        ] {
+            assert!(html.contains(text), "{text}");
+        }
+        // There is no warning, and no gap that the paper's sum leaves out.
+        for text in ["warning above", "leaves out", "Warning:"] {
+            assert!(!html.contains(text), "{text}");
+        }
     }
 
     #[test]

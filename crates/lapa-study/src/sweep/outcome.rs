@@ -40,16 +40,18 @@ pub struct Point {
 /// What the cells of a point come to: means with 95 % intervals, and the worst ε.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointResult {
-    /// Test accuracy, a fraction.
-    pub accuracy: Estimate,
-    /// Mean test loss.
-    pub loss: Estimate,
+    /// Test accuracy after the last round, a fraction.
+    pub accuracy_final: Estimate,
+    /// Mean test accuracy of the last five evaluations; none if a cell has none.
+    pub accuracy_last5: Option<Estimate>,
+    /// Mean test loss after the last round.
+    pub loss_final: Estimate,
     /// The largest over the seeds.
     #[serde(with = "number")]
     pub epsilon_provable: f64,
     /// The largest over the seeds.
     #[serde(with = "number")]
-    pub epsilon_claimed: f64,
+    pub epsilon_claimed_total: f64,
     /// δ of both.
     pub delta: f64,
     /// Bytes the devices sent.
@@ -85,16 +87,19 @@ pub struct CellRow {
 /// What a cell left.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CellResult {
-    /// Test accuracy, the mean of the last five evaluations, a fraction.
-    pub accuracy: f64,
-    /// Test loss, the mean of the last five evaluations.
-    pub loss: f64,
+    /// Test accuracy after the last round, a fraction.
+    pub accuracy_final: f64,
+    /// Test accuracy, the mean of the last five evaluations; none unless these lie in the last fifth
+    /// of the rounds.
+    pub accuracy_last5: Option<f64>,
+    /// Mean test loss after the last round.
+    pub loss_final: f64,
     /// What is proved for the worst device.
     #[serde(with = "number")]
     pub epsilon_provable: f64,
     /// What the paper's arithmetic claims.
     #[serde(with = "number")]
-    pub epsilon_claimed: f64,
+    pub epsilon_claimed_total: f64,
     /// δ of both.
     pub delta: f64,
     /// Bytes the devices sent.
@@ -104,11 +109,12 @@ pub struct CellResult {
 }
 
 /// Columns of a cell's result in the table.
-const RESULT: [&str; 7] = [
-    "accuracy",
-    "loss",
+const RESULT: [&str; 8] = [
+    "accuracy_final",
+    "accuracy_last5",
+    "loss_final",
     "epsilon_provable",
-    "epsilon_claimed",
+    "epsilon_claimed_total",
     "delta",
     "uplink_bytes",
     "energy_j",
@@ -177,17 +183,24 @@ impl PointResult {
         let results: Vec<CellResult> = cells.iter().map(|cell| CellResult::of(cell)).collect();
         let each = |value: fn(&CellResult) -> f64| results.iter().map(value).collect::<Vec<_>>();
         let worst = |value| each(value).into_iter().fold(0.0, f64::max);
+        let last5: Option<Vec<f64>> = results.iter().map(|cell| cell.accuracy_last5).collect();
         Self {
-            accuracy: Estimate::of(&each(|cell| cell.accuracy)),
-            loss: Estimate::of(&each(|cell| cell.loss)),
+            accuracy_final: fractions(&each(|cell| cell.accuracy_final)),
+            accuracy_last5: last5.map(|values| fractions(&values)),
+            loss_final: Estimate::of(&each(|cell| cell.loss_final)).within(0.0, f64::INFINITY),
             epsilon_provable: worst(|cell| cell.epsilon_provable),
-            epsilon_claimed: worst(|cell| cell.epsilon_claimed),
+            epsilon_claimed_total: worst(|cell| cell.epsilon_claimed_total),
             delta: worst(|cell| cell.delta),
             uplink_bytes: Estimate::of(&each(|cell| cell.uplink_bytes as f64)),
             energy_j: Estimate::of(&each(|cell| cell.energy_j)),
             rounds: rounds(cells),
         }
     }
+}
+
+/// The mean of fractions; its interval is one of fractions, too.
+fn fractions(values: &[f64]) -> Estimate {
+    Estimate::of(values).within(0.0, 1.0)
 }
 
 /// The accuracy after each round in which it was evaluated.
@@ -197,7 +210,7 @@ fn rounds(cells: &[&Finished]) -> Vec<RoundAccuracy> {
         rounds.entry(round).or_default().push(accuracy);
     }
     let mean =
-        |(round, values): (u32, Vec<f64>)| RoundAccuracy { round, accuracy: Estimate::of(&values) };
+        |(round, values): (u32, Vec<f64>)| RoundAccuracy { round, accuracy: fractions(&values) };
     rounds.into_iter().map(mean).collect()
 }
 
@@ -205,10 +218,11 @@ impl CellResult {
     fn of(finished: &Finished) -> Self {
         let summary = &finished.summary;
         Self {
-            accuracy: finished.accuracy(),
-            loss: finished.loss(),
+            accuracy_final: finished.final_accuracy(),
+            accuracy_last5: finished.settled_accuracy(),
+            loss_final: finished.final_loss(),
             epsilon_provable: summary.privacy.epsilon_provable,
-            epsilon_claimed: summary.privacy.epsilon_claimed,
+            epsilon_claimed_total: summary.privacy.epsilon_claimed_total,
             delta: summary.privacy.delta,
             uplink_bytes: summary.uplink_bytes,
             energy_j: summary.energy_j,

@@ -10,6 +10,9 @@ use crate::statistics::Estimate;
 
 /// Curves, or bars side by side, that one plot shows.
 const MOST_CURVES: usize = 10;
+/// What plots by a key show.
+const FINAL: &str = "Final test accuracy";
+const FINAL_AXIS: &str = "Accuracy after the last round";
 /// An axis whose values span this factor is logarithmic.
 const DECADES: f64 = 100.0;
 
@@ -48,7 +51,8 @@ impl Outcome {
             let stem = "accuracy-by-round";
             let points = self.combinations(0).into_iter().flat_map(|all| all.points).collect();
             let points: Vec<_> = plots.most(points, stem);
-            let figure = Figure::new(self.title(), "Round", "Accuracy").percent();
+            let title = self.title("Test accuracy");
+            let figure = Figure::new(title, "Round", "Accuracy").percent();
             let lines = points.iter().map(|(setting, result)| {
                 let rounds = result.rounds.iter();
                 let points = rounds.map(|at| (f64::from(at.round), at.accuracy)).collect();
@@ -79,10 +83,10 @@ impl Outcome {
         all
     }
 
-    fn title(&self) -> String {
+    fn title(&self, what: &str) -> String {
         match self.seeds.len() {
-            1 => "Test accuracy, one seed".into(),
-            seeds => format!("Test accuracy: mean and 95 % interval over {seeds} seeds"),
+            1 => format!("{what}, one seed"),
+            seeds => format!("{what}: mean and 95 % interval over {seeds} seeds"),
         }
     }
 
@@ -94,14 +98,16 @@ impl Outcome {
         combinations: &[Combination],
         stem: &Path,
     ) -> Result<[PathBuf; 2], PlotError> {
-        let mut figure = Figure::new(self.title(), key.name(), "Accuracy").percent();
+        let mut figure = Figure::new(self.title(FINAL), key.name(), FINAL_AXIS).percent();
         if spans_decades(numbers) {
             figure = figure.log_x();
         }
         for combination in combinations {
             let points = combination.points.iter();
             let mut points: Vec<(f64, Estimate)> = points
-                .filter_map(|(setting, result)| Some((setting.value().as_f64()?, result.accuracy)))
+                .filter_map(|(setting, result)| {
+                    Some((setting.value().as_f64()?, result.accuracy_final))
+                })
                 .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             figure = figure.line(series(combination.name.clone(), points));
@@ -130,17 +136,17 @@ impl Outcome {
             }
         };
         let title = match self.seeds.len() {
-            1 => self.title(),
-            seeds => format!("Test accuracy: mean over {seeds} seeds"),
+            1 => self.title(FINAL),
+            seeds => format!("{FINAL}: mean over {seeds} seeds"),
         };
         let count = parts.len();
-        let mut bars = StackedBars::new(title, axis, "Accuracy (%)", legend, parts);
+        let mut bars = StackedBars::new(title, axis, format!("{FINAL_AXIS} (%)"), legend, parts);
         for (place, setting) in key.settings().iter().enumerate() {
             for (at, combination) in combinations.iter().enumerate() {
                 let point = combination.points.iter().find(|(other, _)| *other == setting);
                 let mut heights = vec![0.0; count];
                 heights[if one_key { place } else { at }] =
-                    point.map_or(0.0, |(_, result)| 100.0 * result.accuracy.mean);
+                    point.map_or(0.0, |(_, result)| 100.0 * result.accuracy_final.mean);
                 let label = match one_key {
                     true => setting.text().to_owned(),
                     false => (place + 1).to_string(),

@@ -352,7 +352,7 @@ fn written_controls_read_back_the_same() {
 /// Every key of `[control]` in the template, commented out or not, can be set as shown.
 #[test]
 fn the_template_shows_what_can_be_set() {
-    let template = template();
+    let template = template("").unwrap();
     let section = template.split_once("\n[control]\n").unwrap().1;
     let section = section.split_once("\n[").map_or(section, |(section, _)| section);
     let (mut keys, mut shown) = (Vec::new(), String::new());

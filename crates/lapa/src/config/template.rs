@@ -1,5 +1,6 @@
-//! The commented configuration that `lapa init` writes, made from the schema and the defaults.
+//! The commented configuration that `lapa init` writes, made from the schema and an experiment.
 
+use super::ConfigError;
 use super::defaults;
 use super::experiment::{Clip, Experiment, Start, Update};
 use super::radio::{Histograms, SymbolKind};
@@ -59,14 +60,36 @@ const FOLLOWERS: [&str; 45] = [
     "transmit.power_w",
 ];
 
-/// A configuration file with every key, its meaning, its default and what it allows.
-pub fn template() -> String {
-    let schema = json_schema();
-    let mut values = serde_json::to_value(Experiment::default()).unwrap_or_default();
+/// A configuration file for the experiment of `base`, a configuration too: every key with its
+/// meaning, its value and what it allows.
+pub fn template(base: &str) -> Result<String, ConfigError> {
+    let experiment = Experiment::from_toml(base, "base", &[])?;
+    let json = |experiment: &Experiment| serde_json::to_value(experiment).unwrap_or_default();
+    let file = File {
+        given: base.parse().unwrap_or_default(),
+        values: with_examples(json(&experiment)),
+        defaults: json(&Experiment::default()),
+    };
+    let mut text = String::from(
+        "# An experiment of lapa. Every key may be left out: it then has the value below, unless its\n\
+         # comment names another default.\n\
+         # Keys that are commented out follow other keys unless they are given.\n",
+    );
+    for (name, inner) in properties(&json_schema()).into_iter().flatten() {
+        match properties(inner) {
+            None => file.write_key(&mut text, None, name, inner),
+            Some(keys) => file.write_section(&mut text, name, inner, keys),
+        }
+    }
+    Ok(text)
+}
+
+/// The values of an experiment, with an example of each key that it does not have.
+fn with_examples(mut values: Value) -> Value {
     let metric = GroundMetric::default();
-    values["partition"]["concentration"] = defaults::CONCENTRATION.into();
-    values["partition"]["shards"] = defaults::SHARDS.into();
     for (section, key, value) in [
+        ("partition", "concentration", json!(defaults::CONCENTRATION)),
+        ("partition", "shards", json!(defaults::SHARDS)),
         ("model", "start", json!(Start::default())),
         ("privacy", "epsilon", json!(defaults::EPSILON)),
         ("privacy", "initial_sigma", json!(defaults::INITIAL_SIGMA_EXAMPLE)),
@@ -91,52 +114,70 @@ pub fn template() -> String {
         ("control", "switch_rule", json!(defaults::SWITCH_RULE)),
         ("control", "pilot_share", json!(defaults::PILOT_SHARE)),
     ] {
-        values[section][key] = value;
-    }
-
-    let mut text = String::from(
-        "# An experiment of lapa. Every key may be left out: the values below are the defaults.\n\
-         # Keys that are commented out follow other keys unless they are given.\n",
-    );
-    for (name, inner) in properties(&schema).into_iter().flatten() {
-        match properties(inner) {
-            None => write_key(&mut text, name, name, inner, &values[name]),
-            Some(keys) => write_section(&mut text, name, inner, keys, &values[name]),
+        let place = &mut values[section][key];
+        if place.is_null() {
+            *place = value;
         }
     }
-    text
+    values
 }
 
-fn write_section(
-    text: &mut String,
-    name: &str,
-    schema: &Value,
-    keys: &Map<String, Value>,
-    values: &Value,
-) {
-    let about = schema["description"].as_str().unwrap_or_default();
-    let _ = write!(text, "\n# {}\n[{name}]\n", about.replace('\n', "\n# "));
-    for (key, rule) in keys {
-        write_key(text, &format!("{name}.{key}"), key, rule, &values[key]);
-    }
+/// What a template is written from.
+struct File {
+    /// The keys that must be in the file.
+    given: toml::Table,
+    /// The value of every key.
+    values: Value,
+    /// The values of an empty file.
+    defaults: Value,
 }
 
-fn write_key(text: &mut String, path: &str, key: &str, rule: &Value, value: &Value) {
-    let about = rule["description"].as_str().unwrap_or_default();
-    text.push('\n');
-    for line in about.lines() {
-        let _ = writeln!(text, "# {line}");
-    }
-    if words(rule).is_some() {
-        for choice in alternatives(rule).into_iter().flatten() {
-            let about = choice["description"].as_str().unwrap_or_default();
-            let _ = writeln!(text, "#   {}: {}", choice["const"], about.replace('\n', "\n#     "));
+impl File {
+    fn write_section(
+        &self,
+        text: &mut String,
+        name: &str,
+        schema: &Value,
+        keys: &Map<String, Value>,
+    ) {
+        let about = schema["description"].as_str().unwrap_or_default();
+        let _ = write!(text, "\n# {}\n[{name}]\n", about.replace('\n', "\n# "));
+        for (key, rule) in keys {
+            self.write_key(text, Some(name), key, rule);
         }
-    } else {
-        let _ = writeln!(text, "# Allowed: {}.", allowed(rule));
     }
-    let mark = if FOLLOWERS.contains(&path) { "# " } else { "" };
-    let _ = writeln!(text, "{mark}{key} = {}", inline(value));
+
+    fn write_key(&self, text: &mut String, section: Option<&str>, key: &str, rule: &Value) {
+        let of = |values: &Value| section.map_or(values, |name| &values[name])[key].clone();
+        let path = section.map_or(key.to_owned(), |name| format!("{name}.{key}"));
+        let keys = match section {
+            Some(name) => self.given.get(name).and_then(toml::Value::as_table),
+            None => Some(&self.given),
+        };
+        let given = keys.is_some_and(|keys| keys.contains_key(key));
+        let (value, default) = (of(&self.values), of(&self.defaults));
+
+        let about = rule["description"].as_str().unwrap_or_default();
+        text.push('\n');
+        for line in about.lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+        if words(rule).is_some() {
+            for choice in alternatives(rule).into_iter().flatten() {
+                let about = choice["description"].as_str().unwrap_or_default();
+                let about = about.replace('\n', "\n#     ");
+                let _ = writeln!(text, "#   {}: {about}", choice["const"]);
+            }
+        } else {
+            let _ = writeln!(text, "# Allowed: {}.", allowed(rule));
+        }
+        if given && value != default && !about.contains("Default:") {
+            let default = if default.is_null() { "none".into() } else { inline(&default) };
+            let _ = writeln!(text, "# Default: {default}.");
+        }
+        let mark = if FOLLOWERS.contains(&path.as_str()) && !given { "# " } else { "" };
+        let _ = writeln!(text, "{mark}{key} = {}", inline(&value));
+    }
 }
 
 /// A value as TOML, in one line.

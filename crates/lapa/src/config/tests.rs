@@ -393,7 +393,7 @@ fn errors_give_their_parts_to_a_renderer() {
 
 #[test]
 fn the_template_is_the_default_and_names_every_key() {
-    let template = template();
+    let template = template("").unwrap();
     assert_eq!(read(&template).unwrap(), Experiment::default());
     let lines: Vec<&str> = template.lines().map(|line| line.trim_start_matches("# ")).collect();
     let mut section = 0;
@@ -415,8 +415,31 @@ fn the_template_is_the_default_and_names_every_key() {
 fn other_choices_in_the_template_take_their_own_defaults() {
     for choice in ["profile=paper", "partition.scheme=shards", "data.name=fashion-mnist"] {
         let expected = with_flags("", &[choice]).unwrap();
-        assert_eq!(with_flags(&template(), &[choice]).unwrap(), expected);
+        assert_eq!(with_flags(&template("").unwrap(), &[choice]).unwrap(), expected);
     }
+}
+
+/// Keys that are given stay given, keys that follow them still follow, and a default that is not the
+/// value is named.
+#[test]
+fn a_template_of_an_experiment_is_that_experiment() {
+    let base = "privacy.epsilon = 2\n[aggregate]\nser_threshold = 0.01\n[run]\nrounds = 7\n";
+    let template = template(base).unwrap();
+    for flags in [&[][..], &["profile=paper"], &["privacy.allocator=none"], &["run.rounds=9"]] {
+        assert_eq!(with_flags(&template, flags).unwrap(), with_flags(base, flags).unwrap());
+    }
+    for line in [
+        "# Default: none.\nepsilon = 2.0\n",
+        "at most this symbol error rate send. Default: all devices send.\n",
+        "from 1e-12 to 1.\nser_threshold = 0.01\n",
+        "# Default: 150.\nrounds = 7\n",
+        "# sinr_threshold_db = 4.3\n",
+        "# sampling = \"poisson\"\n",
+    ] {
+        assert!(template.contains(line), "{line}: {template}");
+    }
+    let error = super::template("run.roundz = 3").unwrap_err().to_string();
+    assert!(error.contains("roundz"), "{error}");
 }
 
 #[test]

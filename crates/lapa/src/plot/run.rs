@@ -84,8 +84,8 @@ pub fn plot_run(
     if !provable.is_empty() && !claimed.is_empty() {
         let figure = Figure::new("Spent by the worst device", "Round", "ε").log_y();
         let figure = figure
-            .line(Series::new("provable", provable))
-            .line(Series::new("the paper's sum", claimed));
+            .line(Series::new("provable, worst device", provable))
+            .line(Series::new("the paper's sum, worst device", claimed));
         figures.push(("privacy", figure));
     }
     let mut written = Vec::new();

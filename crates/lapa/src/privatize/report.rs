@@ -11,10 +11,13 @@ use crate::observe::number;
 /// The privacy of a run, as summary.json states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrivacySummary {
-    /// What the paper's arithmetic claims for the releases of this run: epsilons added over rounds
-    /// and devices.
+    /// The paper's sum over all devices: its epsilons of this run's releases, added over rounds and
+    /// devices. The paper's budget is of this sum.
     #[serde(with = "number")]
-    pub epsilon_claimed: f64,
+    pub epsilon_claimed_total: f64,
+    /// The paper's sum of the worst device: its epsilons, added over its rounds of this run.
+    #[serde(with = "number")]
+    pub epsilon_claimed_worst: f64,
     /// What is proved for the worst device: on basis certified its budget, declared before round 1
     /// (the largest one, if runs on the same ledger declared several; on a base station, the
     /// largest one that a device says it ever held itself to); else what the recorded noise is worth.
@@ -37,12 +40,11 @@ pub struct PrivacySummary {
 impl PrivacySummary {
     /// The privacy of a run so far.
     pub fn new(experiment: &Experiment, budgets: &mut Budgets) -> Result<Self, PrivatizeError> {
-        let (mut claimed, mut spent, mut declared) = (0.0, 0.0f64, 0.0f64);
-        for device in 0..budgets.devices() {
-            claimed += budgets.claimed(device);
-        }
+        let (mut claimed, mut worst, mut spent, mut declared) = (0.0, 0.0f64, 0.0f64, 0.0f64);
         let mut without_channel = 0.0f64;
         for device in 0..budgets.devices() {
+            claimed += budgets.claimed(device);
+            worst = worst.max(budgets.claimed(device));
             without_channel = without_channel.max(budgets.spent_without_channel(device)?);
         }
         for (provable, budget) in budgets.ledger_readings()? {
@@ -53,7 +55,8 @@ impl PrivacySummary {
         let certified =
             privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
         let mut summary = Self {
-            epsilon_claimed: claimed,
+            epsilon_claimed_total: claimed,
+            epsilon_claimed_worst: worst,
             epsilon_provable: if certified { declared } else { spent },
             epsilon_spent: spent,
             epsilon_without_channel: without_channel,
@@ -144,7 +147,7 @@ impl PrivacySummary {
     fn paper(&self, experiment: &Experiment, budgets: &Budgets) -> String {
         let release = budgets.release(0);
         let provable = release.sensitivity().unwrap_or(f64::INFINITY);
-        let ratio = self.epsilon_provable / self.epsilon_claimed;
+        let ratio = self.epsilon_provable / self.epsilon_claimed_total;
         let schedule = match experiment.privacy.allocator {
             AllocatorName::Uniform => "The schedule was fixed in advance.",
             _ => {
@@ -153,11 +156,11 @@ impl PrivacySummary {
             }
         };
         format!(
-            "Claimed by the paper's formulas: epsilon {}. Provable for the same noise: epsilon {} \
-             for the worst device, {} times the claim (Gaussian differential privacy, exact for \
+            "The paper's formulas claim epsilon {}, added over rounds and all devices. Provable for \
+             the same noise: epsilon {} for the worst device, {} times the claim (Gaussian differential privacy, exact for \
              these releases). One record can move a device's update by {:.3e}, while the \
              paper's 2*lambda*C/|D_k| is {:.3e} for the first device. {schedule}",
-            round_up(self.epsilon_claimed),
+            round_up(self.epsilon_claimed_total),
             round_up(self.epsilon_provable),
             round_up(ratio),
             provable,

@@ -125,7 +125,11 @@ fn the_paper_s_claim_and_what_can_be_proved() {
     }
     let worst = mu_squared.iter().fold(0.0f64, |a, &b| a.max(b));
     let privacy = federation.privacy().unwrap();
-    assert!((privacy.epsilon_claimed - 8.0).abs() < 1e-9, "{}", privacy.epsilon_claimed);
+    assert!(
+        (privacy.epsilon_claimed_total - 8.0).abs() < 1e-9,
+        "{}",
+        privacy.epsilon_claimed_total
+    );
     let exact = gdp::epsilon(worst.sqrt(), 1e-5).unwrap();
     assert!((privacy.epsilon_provable / exact - 1.0).abs() < 1e-9);
     assert!(privacy.epsilon_provable > 1000.0 && privacy.privacy.contains("times the claim"));

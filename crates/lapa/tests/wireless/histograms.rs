@@ -122,7 +122,7 @@ fn exact_histograms_prove_nothing_and_it_is_said() {
     assert_eq!(labels(&recording.federation), exact_labels(&recording.federation));
     let privacy = recording.federation.privacy().unwrap();
     assert_eq!(privacy.epsilon_provable, f64::INFINITY);
-    assert!(privacy.epsilon_claimed <= 8.0 * 2.0 / 6.0 + 1e-9);
+    assert!(privacy.epsilon_claimed_total <= 8.0 * 2.0 / 6.0 + 1e-9);
     let told = "Label histograms were sent without noise: for them nothing is proved, and epsilon \
                 is infinite.";
     assert!(privacy.privacy.contains(told), "{}", privacy.privacy);

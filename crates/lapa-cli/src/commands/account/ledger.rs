@@ -26,7 +26,7 @@ struct Row {
     #[serde(with = "number")]
     declared: f64,
     delta: f64,
-    /// The paper's sum of epsilons.
+    /// The paper's sum of this device, over all its runs.
     #[serde(with = "number")]
     claimed: f64,
     /// The least that an accountant can prove for what was released.
@@ -50,7 +50,7 @@ const MEANING: [(&str, &str); 3] = [
         "the largest budget that a run was held to,\nthe guarantee where one is enforced, unless a \
          later run raised it after seeing an earlier one's releases",
     ),
-    ("claimed", "the paper's sum"),
+    ("claimed", "the paper's sum: its epsilons of this device's releases, added"),
     (
         "provable",
         "what the releases are\nworth by the best accountant that applies; for a schedule chosen on \
@@ -163,7 +163,7 @@ fn text(path: &Path, rows: &[Row]) -> String {
         ">runs",
         ">releases",
         ">declared",
-        ">claimed",
+        ">paper's sum",
         ">provable",
         ">gdp",
         ">rdp",

@@ -130,7 +130,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     progress.finish();
     let audit = match audit {
         Err(AuditError::Stopped) => {
-            eprintln!("\nstopped: an audit leaves nothing before its end");
+            output::say("\nstopped: an audit leaves nothing before its end");
             return Ok(ExitCode::FAILURE);
         }
         audit => audit?,
@@ -144,28 +144,40 @@ pub fn execute(arguments: Arguments) -> Outcome {
 }
 
 fn text(audit: &Audit, page: &Path) -> String {
+    let said = |epsilon: Option<f64>| epsilon.map_or("–".into(), round_up);
     let rows: Vec<Vec<String>> = audit
-        .findings
-        .iter()
+        .about_the_run()
         .map(|finding| {
             vec![
                 finding.attack.to_string(),
                 at_least(finding.epsilon_lower),
                 at_least(finding.epsilon_lower_gdp),
-                round_up(finding.epsilon_claimed),
-                round_up(finding.epsilon_provable),
+                said(finding.epsilon_claimed_total),
+                said(finding.epsilon_provable),
                 finding.verdict.text().to_owned(),
             ]
         })
         .collect();
-    let header = ["attack", ">ε at least", ">Gaussian", ">claimed", ">provable", "verdict"];
+    let header = ["attack", ">ε at least", ">Gaussian", ">paper's sum", ">provable", "verdict"];
     let mut text = output::table(&header, &rows);
     let confidence = audit.findings.first().map_or(0.0, |finding| finding.confidence);
-    text += &format!("at confidence {confidence}, δ {:e}\n", audit.statement.delta);
-    for finding in &audit.findings {
+    text += &format!(
+        "at confidence {confidence}, δ {:e}; the paper's sum is over all devices, provable is for the \
+         worst\n",
+        audit.statement.delta
+    );
+    for finding in audit.about_the_run() {
         if finding.verdict != Verdict::NotRefuted {
             text += &format!("{}: {}\n", finding.attack, finding.reason);
         }
+    }
+    for finding in audit.about_the_paper() {
+        text += &format!(
+            "not about this run: {}, {}. {}\n",
+            finding.attack,
+            finding.verdict.text(),
+            finding.reason
+        );
     }
     for note in &audit.notes {
         text += &format!("{note}\n");

@@ -50,6 +50,8 @@ struct Form {
     total: Option<f64>,
     /// Whether the measured gap stays below it wherever it was measured.
     measured_below: Option<bool>,
+    /// Whether it promises nothing: after the last round it is not below the gap of the first model.
+    vacuous: Option<bool>,
     #[serde(skip)]
     bound: Option<Bound>,
 }
@@ -76,7 +78,6 @@ pub struct Report {
     estimates: Estimates,
     estimated: Three,
     configured: Three,
-    flags: Vec<String>,
     printed: Form,
     corrected: Form,
     /// Corrected with δ = 1, which is enough for full gradients.
@@ -121,12 +122,6 @@ impl Report {
             convexity: constants.convexity,
             dissimilarity: constants.dissimilarity,
         };
-        let flags = [
-            ("smoothness", estimated.smoothness),
-            ("convexity", estimated.convexity),
-            ("dissimilarity", estimated.dissimilarity),
-        ]
-        .map(|(key, value)| format!("-c control.{key}={}", digits(value)));
         Ok(Self {
             rounds: setting.rounds.len(),
             coordinates: setting.coordinates,
@@ -135,7 +130,6 @@ impl Report {
             estimates,
             estimated,
             configured: Three { smoothness, convexity, dissimilarity },
-            flags: flags.into(),
             printed,
             corrected,
             corrected_full_gradients: full,
@@ -225,9 +219,10 @@ impl Report {
             ),
         ];
         format!(
-            "{}to use them: {}\n\nF(w⁰) − F* = {}, with F* = {} the lowest loss seen, after round {}\n\n",
+            "{}estimates come from the devices' exact losses and gradients: in [control] they would \
+             leak those data\nthrough the powers, unless the data are public or drawn by code\n\n\
+             F(w⁰) − F* = {}, with F* = {} the lowest loss seen, after round {}\n\n",
             table(&["constant", ">estimated", ">control", "seen along the run"], &rows),
-            self.flags.join(" "),
             digits(self.estimates.initial_gap),
             digits(self.estimates.lowest_loss),
             self.estimates.lowest_round,
@@ -268,10 +263,11 @@ impl Report {
                     .to_vec(),
                 None => vec!["–".into(); 4],
             };
-            let holds = match form.measured_below {
-                Some(true) => "yes",
-                Some(false) => "no",
-                None => "–",
+            let holds = match (form.measured_below, form.vacuous) {
+                (Some(false), _) => "no",
+                (Some(true), Some(true)) => "vacuous",
+                (Some(true), _) => "yes",
+                (None, _) => "–",
             };
             [vec![form.name.to_owned()], terms, vec![holds.into()]].concat()
         };
@@ -279,6 +275,13 @@ impl Report {
             ["bound", ">initial", ">channel", ">artificial", ">total", "measured stays below"];
         let last = self.measured.last().map_or(f64::NAN, |point| point.gap);
         let mut text = table(&header, &self.forms().map(row));
+        if self.forms().iter().any(|form| form.vacuous == Some(true)) {
+            text.push_str(&format!(
+                "vacuous: not below {}, the gap of the first model, so that it promises nothing of \
+                 training\n",
+                digits(self.estimates.initial_gap)
+            ));
+        }
         for form in self.forms() {
             if let Some(error) = &form.error {
                 text.push_str(&format!("no {} bound: {error}\n", form.name));
@@ -327,6 +330,7 @@ impl Form {
             terms,
             total: terms.as_ref().map(Terms::total),
             measured_below: bound.as_ref().map(below),
+            vacuous: terms.as_ref().map(|terms| terms.total() >= setting.initial_gap),
             bound,
         })
     }

@@ -196,6 +196,6 @@ fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {
 }
 
 fn stopped(what: &str) -> Outcome {
-    eprintln!("\n{what}");
+    output::say(&format!("\n{what}"));
     Ok(ExitCode::FAILURE)
 }

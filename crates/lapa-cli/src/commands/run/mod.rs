@@ -17,7 +17,7 @@ use lapa_control::staged::{StagedOutcome, interrupted, notes, pilot_folder};
 use lapa_control::staged_run;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::Format;
+use crate::output::{Format, say};
 use crate::progress::Mode;
 pub(super) use screen::Screen;
 
@@ -127,7 +127,7 @@ pub(super) fn stop_on_interrupt(words: &'static str) -> Result<(), Failure> {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
-        eprintln!("\n{words}");
+        say(&format!("\n{words}"));
     })
     .map_err(Failure::failed)
 }

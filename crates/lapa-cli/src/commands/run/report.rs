@@ -127,7 +127,8 @@ fn air(summary: &Summary) -> String {
 /// The figures and what they mean, wrapped.
 fn privacy(summary: &PrivacySummary) -> String {
     let figures = format!(
-        "privacy: ε provable {}, spent (ex post) {}{}, claimed by the paper's formulas {}; δ {:e}",
+        "privacy: ε provable {}, spent (ex post) {}{}; δ {:e}\n  the paper's sum: worst device {}, \
+         all devices {}",
         round_up(summary.epsilon_provable),
         round_up(summary.epsilon_spent),
         match summary.epsilon_without_channel > summary.epsilon_spent {
@@ -137,8 +138,9 @@ fn privacy(summary: &PrivacySummary) -> String {
             ),
             false => String::new(),
         },
-        round_up(summary.epsilon_claimed),
         summary.delta,
+        round_up(summary.epsilon_claimed_worst),
+        round_up(summary.epsilon_claimed_total),
     );
     let mut text = figures + "\n ";
     let mut width = 1;

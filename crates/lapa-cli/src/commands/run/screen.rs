@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use lapa::run::RunEvent;
 
 use super::{flow, report};
+use crate::output::say;
 use crate::progress::{Mode, RoundProgress};
 
 /// Shows the events of a run.
@@ -49,7 +50,7 @@ impl Screen {
             }
             RunEvent::Warning(text) => match &self.progress {
                 Some(progress) => progress.say(&format!("warning: {text}")),
-                None => eprintln!("warning: {text}"),
+                None => say(&format!("warning: {text}")),
             },
             RunEvent::Round(record) => {
                 if record.round == self.rounds {
