@@ -17,7 +17,8 @@ const MOST_ROWS: usize = 1 << 17;
 /// A 1-D gradient is clipped as a whole: one record moves it by up to 2·clip_norm. Of a 2-D one,
 /// each row is the gradient of one sample: rows are clipped, summed and divided by `denominator`, a
 /// public number, so that one record adds up to clip_norm/denominator. A gradient or row that is not
-/// finite counts as zero: an error would tell of the records. The noise comes from the operating system, or from `seed`, which protects nobody.
+/// finite counts as zero: an error would tell of the records. The noise comes from the operating
+/// system, or from `seed`, which protects nobody.
 ///
 /// This draws noise and records nothing: `lapa.Device` and `lapa.Filter` hold a budget.
 ///

@@ -151,8 +151,9 @@ def test_what_is_refused_is_not_trained(tmp_path):
 
     grid = federation(app_with(train), tmp_path, 1)
     (node,) = grid.nodes
-    mine = lapa.Device(CONFIG, 0, ledger=ledger_of(tmp_path, 0), seeded=True, samples=50, parameters=8)
-    left = mine.describe()["left"]
+    hello = RecordDict({"config": ConfigRecord({"parameters": 8})})
+    (reply,) = grid.send_and_receive([Message(hello, dst_node_id=node, message_type="query")])
+    left = reply.content["metrics"]["left"]
 
     def ask(share: float, round: int = 1, device: int = 0) -> Message:
         config = records.question("run", round, device, share)
