@@ -166,7 +166,7 @@ impl Listener {
 /// The summary, if the run was not stopped.
 fn execute(run: Run, listener: &mut Listener) -> PyResult<Option<Summary>> {
     match run.execute(&mut |event| listener.hear(&event)).map_err(Raise::raise)? {
-        Outcome::Finished(summary) => Ok(Some(summary)),
+        Outcome::Finished(summary) => Ok(Some(*summary)),
         Outcome::Stopped { .. } => Ok(None),
     }
 }

@@ -131,7 +131,7 @@ fn a_summary_takes_the_place_of_the_device_list() {
 
 fn finish(run: Run) -> Summary {
     match run.execute(&mut |_| ControlFlow::Continue(())).unwrap() {
-        Outcome::Finished(summary) => summary,
+        Outcome::Finished(summary) => *summary,
         Outcome::Stopped { round } => panic!("stopped after round {round}"),
     }
 }

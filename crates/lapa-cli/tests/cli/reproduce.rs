@@ -55,4 +55,7 @@ fn a_figure_without_runs_needs_no_data() {
     let arguments = ["reproduce", "layout", "--quick", "--out", "r", "--quiet"];
     lapa(place.path()).args(arguments).assert().success();
     assert!(place.path().join("r/figures/layout.png").is_file());
+    // The mean of the last five evaluations is no final accuracy after 30 rounds.
+    let page = fs::read_to_string(place.path().join("r/report.html")).unwrap();
+    assert!(page.contains("reach back to where the model still learns fast"), "{page}");
 }

@@ -256,7 +256,7 @@ fn run(
 ) -> Result<StagedOutcome, StagedError> {
     let run = Run::create(experiment, data, out)?;
     Ok(match run.execute(&mut |event| on_event(StageEvent::Run(event)))? {
-        Outcome::Finished(summary) => StagedOutcome::Finished(Box::new(summary)),
+        Outcome::Finished(summary) => StagedOutcome::Finished(summary),
         Outcome::Stopped { round } => StagedOutcome::Stopped { round },
     })
 }

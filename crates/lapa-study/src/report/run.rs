@@ -446,7 +446,7 @@ mod tests {
     "#;
     const CERTIFIED: &str = r#"
         privacy = { basis = "certified", epsilon = 8 }
-        learn.clip = "sample"
+        learn = { clip = "sample", learning_rate = 5 }
     "#;
     const PLAIN: &str = r#"
         privacy.allocator = "none"

@@ -167,7 +167,7 @@ pub struct UnderNoised {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// All rounds are done.
-    Finished(Summary),
+    Finished(Box<Summary>),
     /// The listener cancelled; a checkpoint of this round is on the disk.
     Stopped {
         /// Rounds done.
@@ -329,7 +329,7 @@ impl Run {
         }
         // All rounds are done: what is left takes a moment, so a break comes too late.
         let _ = on_event(RunEvent::Finishing);
-        self.finish().map(Outcome::Finished)
+        self.finish().map(|summary| Outcome::Finished(Box::new(summary)))
     }
 
     /// Writes down a round that began at `start`.

@@ -73,7 +73,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
             let folder = run.folder().to_path_buf();
             let outcome = run.execute(&mut |event| screen.show(event))?;
             let end = match outcome {
-                RunOutcome::Finished(summary) => StagedOutcome::Finished(Box::new(summary)),
+                RunOutcome::Finished(summary) => StagedOutcome::Finished(summary),
                 RunOutcome::Stopped { round } => StagedOutcome::Stopped { round },
             };
             (folder, end)
