@@ -1,10 +1,9 @@
 //! The page of an audit: what each attack found, beside what was claimed and proved.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use lapa::atomic::write_atomically;
+use lapa::files::Folder;
 use lapa::page::{Badge, Entry, Page, Table};
 use lapa::privatize::round_up;
 use serde_json::Value;
@@ -21,23 +20,20 @@ const ASIDE: &str = "No run says this of itself, and it bounds no ε: the verdic
                      depend on it, nor does the exit code.";
 
 impl Audit {
-    /// Writes audit.html, audit.json and the drawings into `folder`, which is there; returns the
-    /// page.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, AuditError> {
+    /// Writes audit.html, audit.json and the drawings into `folder`; returns the page.
+    pub fn write(&self, folder: &Folder) -> Result<PathBuf, AuditError> {
         let mut json = serde_json::to_string_pretty(&self.findings)
-            .map_err(|error| failed(&folder.join("audit.json"), io::Error::other(error)))?;
+            .map_err(|error| failed(&folder.path().join("audit.json"), io::Error::other(error)))?;
         json.push('\n');
-        put(&folder.join("audit.json"), &json)?;
+        put(folder, "audit.json", &json)?;
         for exhibit in self.findings.iter().flat_map(|finding| &finding.exhibits) {
             if let Exhibit::Drawing { name, svg, .. } = exhibit {
-                let plots = folder.join("plots");
-                fs::create_dir_all(&plots).map_err(|source| failed(&plots, source))?;
-                put(&plots.join(format!("{name}.svg")), svg)?;
+                let plots = folder.subfolder("plots");
+                let plots = plots.map_err(|source| failed(folder.path(), source))?;
+                put(&plots, &format!("{name}.svg"), svg)?;
             }
         }
-        let page = folder.join("audit.html");
-        put(&page, &self.page())?;
-        Ok(page)
+        put(folder, "audit.html", &self.page())
     }
 
     /// The page as HTML.
@@ -213,9 +209,12 @@ fn about(attack: Attack) -> &'static str {
     }
 }
 
-fn put(path: &Path, text: &str) -> Result<(), AuditError> {
-    write_atomically(path, |file| file.write_all(text.as_bytes()))
-        .map_err(|source| failed(path, source))
+fn put(folder: &Folder, name: &str, text: &str) -> Result<PathBuf, AuditError> {
+    let path = folder.path().join(name);
+    match folder.replace(name, |file| file.write_all(text.as_bytes())) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(failed(&path, source)),
+    }
 }
 
 fn failed(path: &Path, source: io::Error) -> AuditError {
@@ -224,6 +223,8 @@ fn failed(path: &Path, source: io::Error) -> AuditError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use lapa::page::check::check;
 
     use super::*;
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn page_findings_and_drawings_are_left_in_the_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let page = audit().write(folder.path()).unwrap();
+        let page = audit().write(&Folder::open(folder.path()).unwrap()).unwrap();
         assert_eq!(page, folder.path().join("audit.html"));
         let json = fs::read_to_string(folder.path().join("audit.json")).unwrap();
         let findings: Value = serde_json::from_str(&json).unwrap();

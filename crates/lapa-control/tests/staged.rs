@@ -79,6 +79,41 @@ fn the_run_has_the_powers_that_were_chosen() {
 }
 
 #[test]
+fn a_pilot_whose_metrics_were_changed_is_refused_with_line_and_value() {
+    let place = TempDir::new().unwrap();
+    let folder = place.path().join("pilot");
+    let go_on = || {
+        execute_pilot(&experiment(&[]), &data(), &folder, None, &mut |_| ControlFlow::Continue(()))
+    };
+    go_on().unwrap().unwrap();
+    let path = folder.join("metrics.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let with = |at: usize, from: &str, to: &str| {
+        let mut lines = lines.clone();
+        let changed = lines[at].replace(from, to);
+        assert_ne!(changed, lines[at]);
+        lines[at] = &changed;
+        lines.join("\n") + "\n"
+    };
+    let cases = [
+        (with(7, "\"device\":3", "\"device\":99"), "line 8: device 99: expected 0 to 3"),
+        (with(2, "\"device\":3", "\"device\":5"), "line 3: device 5: expected 0 to 3"),
+        (with(2, "\"device\":3", "\"device\":1"), "line 3: device 1: expected each once"),
+        (with(4, "\"round\":5", "\"round\":6"), "line 5: round 6: expected 5"),
+        (lines[..2].join("\n") + "\n", "2 rounds, but config.resolved.toml says 8"),
+        (format!("{text}{}\n", lines[7]), "line 9: round 8: expected the 8 rounds"),
+    ];
+    for (changed, words) in cases {
+        fs::write(&path, changed).unwrap();
+        let error = go_on().unwrap_err().to_string();
+        assert!(error.contains("metrics.jsonl") && error.contains(words), "{words} in {error}");
+    }
+    fs::write(&path, text).unwrap();
+    go_on().unwrap().unwrap();
+}
+
+#[test]
 fn a_staged_run_broken_off_anywhere_ends_the_same() {
     let place = TempDir::new().unwrap();
     let whole = place.path().join("whole");

@@ -1,9 +1,9 @@
 //! Beyond the paper: policies at equal provable privacy of the worst device.
 
-use std::fs;
 use std::path::Path;
 
 use lapa::config::ConfigError;
+use lapa::files::Folder;
 use lapa::plot::{Figure, Panels, Series};
 use lapa::privatize::round_up;
 use serde::Serialize;
@@ -175,7 +175,8 @@ impl Comparison {
     /// Draws, tabulates and writes `beyond.json`, `beyond.html`, `beyond.md` and figures to `out`.
     pub fn write(&self, out: &Path, seen: &Seen) -> Result<Vec<Row>, ReportError> {
         let folder = out.join("figures");
-        fs::create_dir_all(&folder).map_err(ReportError::io("create", &folder))?;
+        let made = Folder::create(out).and_then(|out| out.subfolder("figures"));
+        made.map_err(ReportError::io("create", &folder))?;
         let rows = self.rows(seen);
         let value = json!({
             "version": env!("CARGO_PKG_VERSION"),

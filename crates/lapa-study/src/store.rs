@@ -1,19 +1,18 @@
 //! Finished cells on the disk: one file each, so that an interrupted study goes on where it was.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use lapa::atomic::write_atomically;
+use lapa::files::{Folder, checksum};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Finished};
 
 /// The folder of finished cells.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Store {
-    folder: PathBuf,
+    folder: Folder,
 }
 
 /// The folder cannot be used.
@@ -30,42 +29,64 @@ pub struct StoreError {
 struct Kept {
     /// The resolved configuration, for readers.
     experiment: String,
+    /// Of the cell's name and all that is here.
+    sha256: String,
     #[serde(flatten)]
     finished: Finished,
 }
 
+impl Kept {
+    fn new(cell: &Cell, finished: Finished) -> serde_json::Result<Self> {
+        let experiment = cell.experiment().to_toml();
+        let text = serde_json::to_string(&finished)?;
+        let sha256 = checksum([cell.id(), &experiment, &text].map(str::as_bytes));
+        Ok(Self { experiment, sha256, finished })
+    }
+}
+
 impl Store {
-    /// The folder `cells` of `out`, which is made if need be.
+    /// The folder `cells` of `out`; both are made if need be.
     pub fn open(out: &Path) -> Result<Self, StoreError> {
-        let folder = out.join("cells");
-        fs::create_dir_all(&folder).map_err(|source| StoreError {
-            action: "create the folder",
-            path: folder.clone(),
-            source,
-        })?;
-        Ok(Self { folder })
+        let folder = Folder::create(out).and_then(|out| out.subfolder("cells"));
+        let failed =
+            |source| StoreError { action: "create the folder", path: out.join("cells"), source };
+        Ok(Self { folder: folder.map_err(failed)? })
     }
 
-    fn path(&self, cell: &Cell) -> PathBuf {
-        self.folder.join(cell.id()).with_extension("json")
+    fn name(&self, cell: &Cell) -> String {
+        format!("{}.json", cell.id())
     }
 
-    /// What a cell left; none if it is not finished, or if its file cannot be read.
-    pub fn read(&self, cell: &Cell) -> Option<Finished> {
-        let text = fs::read_to_string(self.path(cell)).ok()?;
-        let kept: Kept = serde_json::from_str(&text).ok()?;
-        Some(kept.finished)
+    /// What a cell left; none if it is not finished. An error says why its file cannot be used.
+    pub fn read(&self, cell: &Cell) -> Result<Option<Finished>, String> {
+        let name = self.name(cell);
+        let refuse = |what: &dyn std::fmt::Display| {
+            format!("{}: {what}", self.folder.path().join(&name).display())
+        };
+        let bytes = match self.folder.read(&name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(|error| refuse(&error))?,
+        };
+        let kept: Kept = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
+        let expected = Kept::new(cell, kept.finished).map_err(|error| refuse(&error))?;
+        match (kept.experiment, kept.sha256) == (expected.experiment, expected.sha256) {
+            true => Ok(Some(expected.finished)),
+            false => Err(refuse(&"damaged, or the result of another cell: wrong checksum")),
+        }
     }
 
     /// Keeps what a cell left.
     pub fn write(&self, cell: &Cell, finished: &Finished) -> Result<(), StoreError> {
-        let path = self.path(cell);
-        let kept = Kept { experiment: cell.experiment().to_toml(), finished: finished.clone() };
-        write_atomically(&path, |file| {
+        let failed = |source| {
+            let path = self.folder.path().join(self.name(cell));
+            StoreError { action: "write", path, source }
+        };
+        let kept = Kept::new(cell, finished.clone()).map_err(|error| failed(error.into()))?;
+        let written = self.folder.replace(self.name(cell), |file| {
             serde_json::to_writer(&mut *file, &kept)?;
             file.write_all(b"\n")
-        })
-        .map_err(|source| StoreError { action: "write", path, source })
+        });
+        written.map_err(failed)
     }
 }
 
@@ -73,18 +94,26 @@ impl Store {
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     finished: BTreeMap<String, Finished>,
+    unusable: Vec<String>,
 }
 
 impl Results {
     /// Those of `cells` that the store has.
     pub fn read<'a>(store: &Store, cells: impl IntoIterator<Item = &'a Cell>) -> Self {
-        let mut results = Self::default();
-        for cell in cells {
-            if let Some(finished) = store.read(cell) {
-                results.insert(cell, finished);
+        let (mut results, mut seen) = (Self::default(), BTreeSet::new());
+        for cell in cells.into_iter().filter(|cell| seen.insert(cell.id())) {
+            match store.read(cell) {
+                Ok(Some(finished)) => results.insert(cell, finished),
+                Ok(None) => {}
+                Err(unusable) => results.unusable.push(unusable),
             }
         }
         results
+    }
+
+    /// Files that could not be used, and why. Their cells count as not finished.
+    pub fn unusable(&self) -> &[String] {
+        &self.unusable
     }
 
     /// Adds what a cell left.

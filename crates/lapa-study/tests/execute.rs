@@ -41,13 +41,38 @@ fn a_cell_whose_file_is_damaged_runs_again() {
     let (whole, _) = run(&cells, &store, 1, usize::MAX);
     let file = place.path().join("cells").join(cells[1].id()).with_extension("json");
     let text = fs::read_to_string(&file).unwrap();
-    for damaged in ["", "{}", &text[..text.len() / 2]] {
+    let other = place.path().join("cells").join(cells[0].id()).with_extension("json");
+    let other = fs::read_to_string(other).unwrap();
+    // A digit of a number, as a flipped bit would leave it.
+    let at = text.find("\"accuracy\":0.").unwrap() + "\"accuracy\":0.".len();
+    let digit = if &text[at..=at] == "1" { "5" } else { "1" };
+    let flipped = [&text[..at], digit, &text[at + 1..]].concat();
+    for damaged in ["", "{}", &text[..text.len() / 2], &flipped, &other] {
         fs::write(&file, damaged).unwrap();
         let (executed, heard) = run(&cells, &store, 1, usize::MAX);
         assert_eq!(heard.started, [1]);
+        let [why] = executed.results.unusable() else { panic!("{damaged}") };
+        assert!(why.contains(&file.display().to_string()), "{why}");
         let [before, after] = [&whole, &executed].map(|e| e.results.get(&cells[1]).unwrap());
         assert_eq!(before.rounds, after.rounds);
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn links_and_pipes_among_cells_are_not_followed() {
+    let place = tempfile::tempdir().unwrap();
+    let cells = [cell(&[])];
+    let store = Store::open(place.path()).unwrap();
+    let file = place.path().join("cells").join(cells[0].id()).with_extension("json");
+    std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+    let (executed, heard) = run(&cells, &store, 1, usize::MAX);
+    assert_eq!((heard.finished, executed.results.unusable().len()), (vec![0], 1));
+    let out = place.path().join("out");
+    fs::create_dir(&out).unwrap();
+    std::os::unix::fs::symlink(place.path(), out.join("cells")).unwrap();
+    let error = Store::open(&out).unwrap_err();
+    assert!(error.to_string().contains("cells: cannot create the folder"), "{error}");
 }
 
 #[test]

@@ -1,43 +1,25 @@
 //! Files that are either whole or not there.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Writes `path` through a neighbour with the ending `.tmp`, which is renamed when it is complete
-/// and on the disk. What was at `path` before stays until then.
+use crate::files::Folder;
+
+/// Writes `path` through a neighbour with a name of its own, which is renamed when it is complete
+/// and on the disk. What was at `path` before stays until then; a symbolic link there is refused.
 pub fn write_atomically<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut name = OsString::from(path);
-    name.push(".tmp");
-    let temporary = PathBuf::from(name);
-    let result = File::create(&temporary).map_err(E::from).and_then(|mut file| {
-        write(&mut file)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)?;
-        Ok(sync_folder(path)?)
-    });
-    if result.is_err() {
-        // The first error is the one to report, whether or not the cleaning works.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
-}
-
-/// Makes the rename itself last: on Unix it is on the disk once the folder is.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) if cfg!(unix) && folder != Path::new("") => File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
+    let (folder, name) = Folder::of(path)?;
+    folder.replace(name, write)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io::Write;
 
     #[test]

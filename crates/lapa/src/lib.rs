@@ -34,6 +34,7 @@ pub mod config;
 mod crew;
 pub mod data;
 pub mod federation;
+pub mod files;
 pub mod learn;
 pub mod model;
 pub mod observe;

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 use lapa::config::{ConfigError, Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
+use lapa::files::Folder;
 use lapa_study::execute::Datasets;
 
 use crate::failure::{Failure, Outcome};
@@ -107,9 +108,9 @@ fn overrides(flags: &[String]) -> Result<Vec<Override>, ConfigError> {
     flags.iter().map(|flag| Override::parse(flag)).collect()
 }
 
-/// Creates the folder of `--out`.
-fn create_folder(out: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(out).map_err(|error| {
+/// Opens the folder of `--out`; makes it if it is not there, private to its owner.
+fn create_folder(out: &Path) -> Result<Folder, Failure> {
+    Folder::create(out).map_err(|error| {
         Failure::usage(format!("--out {}: cannot create the folder: {error}", out.display()))
     })
 }

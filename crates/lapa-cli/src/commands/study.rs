@@ -51,6 +51,9 @@ pub fn run_loaded(
         cells.iter().map(|cell| cell.work(&data[&cell.experiment().data.name])).collect();
     let mut open: Vec<(&str, f64)> = {
         let done = Results::read(&store, cells);
+        for unusable in done.unusable() {
+            mode.notice(&format!("notice: {unusable}; the cell is computed anew"));
+        }
         let open = cells.iter().zip(&works).filter(|(cell, _)| done.get(cell).is_none());
         open.map(|(cell, work)| (cell.id(), *work)).collect()
     };

@@ -8,6 +8,8 @@ mod config;
 mod data;
 #[cfg(unix)]
 mod flower;
+#[cfg(unix)]
+mod folders;
 mod interrupt;
 mod ledger;
 mod link;

@@ -47,6 +47,16 @@ pub enum StagedError {
         /// The round.
         round: u32,
     },
+    /// A pilot that records a device that there is not.
+    #[error("round {round} of the pilot lists device {device}: expected devices below {devices}")]
+    Device {
+        /// The round.
+        round: u32,
+        /// The device.
+        device: u32,
+        /// Devices of the experiment.
+        devices: usize,
+    },
     /// A pilot on private data without a place for its ledger.
     #[error(
         "control.pilot = \"private\" is charged to a ledger in a folder, and this is a run in \

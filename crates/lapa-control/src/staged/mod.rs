@@ -5,7 +5,6 @@ mod error;
 mod live;
 mod pilot;
 
-use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,8 +16,8 @@ use lapa::config::{
 };
 use lapa::data::Dataset;
 use lapa::federation::Federation;
-use lapa::observe::read_metrics;
-use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_summary};
+use lapa::files;
+use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_records, read_summary};
 use lapa_privacy::ledger::Ledger;
 
 pub use choice::{Choice, Chooser, Optimizer};
@@ -176,7 +175,7 @@ pub fn interrupted(out: &Path) -> Result<Option<Experiment>, StagedError> {
     if !is_free(out) || !path.is_file() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path).map_err(StagedError::io("read", &path))?;
+    let text = files::read_to_string(&path).map_err(StagedError::io("read", &path))?;
     let experiment = Experiment::from_toml(&text, &path.display().to_string(), &[]);
     Ok(Some(experiment.map_err(StagedError::training)?))
 }
@@ -297,8 +296,9 @@ pub fn execute_pilot(
     {
         return Ok(None);
     }
-    let records = read_metrics(&folder.join("metrics.jsonl"))?;
     let federation = Federation::new(wanted, data).map_err(StagedError::training)?;
+    let devices = federation.budgets().devices();
+    let records = read_records(folder, federation.experiment(), devices)?;
     let mut pilot = Pilot::new(&federation, &records)?;
     if let Some(factor) = budget_factor(&federation)? {
         pilot.trace = pilot.trace.scaled(factor)?;

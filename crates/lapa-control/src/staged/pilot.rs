@@ -113,7 +113,11 @@ impl Pilot {
                 return Err(StagedError::NoDevices { round: record.round });
             };
             for device in list.iter().filter(|device| device.selected) {
-                let at = row * devices + device.device as usize;
+                let (round, number) = (record.round, device.device);
+                if number as usize >= devices {
+                    return Err(StagedError::Device { round, device: number, devices });
+                }
+                let at = row * devices + number as usize;
                 arrays.weights[at] = device.weight;
                 arrays.sigma_required[at] = device.sigma_required;
             }

@@ -1,8 +1,8 @@
 //! Everything a reproduction leaves in its folder.
 
-use std::fs;
 use std::path::Path;
 
+use lapa::files::{self, Folder};
 use lapa::plot::{Forest, PlotError};
 use serde::Serialize;
 use serde_json::json;
@@ -106,7 +106,8 @@ pub fn write_all(
 ) -> Result<Vec<Verdict>, ReportError> {
     let verdicts = verdicts(figures, seen);
     let folder = out.join("figures");
-    fs::create_dir_all(&folder).map_err(ReportError::io("create", &folder))?;
+    let made = Folder::create(out).and_then(|out| out.subfolder("figures"));
+    made.map_err(ReportError::io("create", &folder))?;
     let mut chapters = vec![Chapter {
         title: "Verdicts".into(),
         text: scope(seen),
@@ -223,7 +224,7 @@ pub(crate) fn write_pages(
         page.section(title).paragraph(text);
         for picture in pictures {
             let path = out.join("figures").join(&picture.name).with_extension("svg");
-            let svg = fs::read_to_string(&path).map_err(ReportError::io("read", &path))?;
+            let svg = files::read_to_string(&path).map_err(ReportError::io("read", &path))?;
             page.figure(&svg, &picture.caption);
         }
         for table in tables {

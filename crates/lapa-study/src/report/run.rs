@@ -1,12 +1,13 @@
 //! The page of one finished run.
 
-use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lapa::config::{AllocatorName, Experiment};
-use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles, RoundRecord, read_metrics};
+use lapa::config::AllocatorName;
+use lapa::files;
+use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles};
 use lapa::privatize::round_up;
-use lapa::run::{Manifest, RunFolder, Summary, SwitchingRound, UnderNoised, read_summary};
+use lapa::run::{CheckedRun, Manifest, Summary, SwitchingRound, UnderNoised};
 use lapa_privacy::allocate::Basis;
 
 use super::{Badge, Entry, Page, Table};
@@ -18,37 +19,39 @@ const PLOTS: [&str; 4] = ["accuracy", "loss", "noise", "privacy"];
 /// Devices listed one by one; of more, quantiles are shown.
 const MOST_DEVICES: usize = 60;
 
-/// A finished run, read from its folder. No other process can write there while this lives.
-pub struct FinishedRun {
-    folder: RunFolder,
-    summary: Summary,
-    manifest: Manifest,
-    experiment: Experiment,
-    records: Vec<RoundRecord>,
-}
+/// A finished run, to be put on a page.
+pub struct FinishedRun(CheckedRun);
 
 impl FinishedRun {
-    /// Reads the run in `path`.
+    /// Reads the run in `path`. Only [`FinishedRun::write_page`] without a place of its own and
+    /// [`FinishedRun::write_tensorboard`] write there.
     pub fn open(path: &Path) -> Result<Self, ReportError> {
-        let folder = RunFolder::open(path)?;
-        let summary = read_summary(path)?.ok_or_else(|| ReportError::Unfinished(path.into()))?;
-        let (manifest, experiment) = (folder.manifest()?, folder.experiment()?);
-        let records = read_metrics(&path.join("metrics.jsonl"))?;
-        Ok(Self { folder, summary, manifest, experiment, records })
+        let run = CheckedRun::read(path)?;
+        Ok(Self(run.ok_or_else(|| ReportError::Unfinished(path.into()))?))
     }
 
     /// Writes the page to `out`, or to `report.html` in the run's folder, and returns where it is.
     pub fn write_page(&self, out: Option<&Path>) -> Result<PathBuf, ReportError> {
-        let path = out.map_or_else(|| self.folder.path().join("report.html"), Path::to_path_buf);
-        write(&path, self.page()?.as_bytes())?;
-        Ok(path)
+        let page = self.page()?;
+        let Some(path) = out else {
+            let path = self.folder().join("report.html");
+            let written = self.0.folder.replace("report.html", |f| f.write_all(page.as_bytes()));
+            return written.map(|()| path.clone()).map_err(ReportError::io("write", &path));
+        };
+        write(path, page.as_bytes())?;
+        Ok(path.into())
     }
 
     /// Writes the curves for TensorBoard to `tensorboard/` in the run's folder, and returns the
     /// file.
     pub fn write_tensorboard(&self) -> Result<PathBuf, ReportError> {
-        let folder = self.folder.path().join("tensorboard");
-        tensorboard::write_events(&self.manifest, &self.records, &folder)
+        let folder = self.0.folder.subfolder("tensorboard");
+        let folder = folder.map_err(ReportError::io("write curves to", self.folder()))?;
+        tensorboard::write_events(&self.0.manifest, &self.0.records, &folder)
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.folder.path()
     }
 
     /// The page as HTML: what matters first, then figures, costs, and all that it was made with.
@@ -60,7 +63,7 @@ impl FinishedRun {
         page.section("Curves");
         self.figures(&mut page)?;
         page.section("Cost").table(self.cost());
-        if let Some(last) = self.records.last() {
+        if let Some(last) = self.0.records.last() {
             page.section("Devices in the last round");
             page.paragraph(
                 "σ is the standard deviation of noise on each coordinate of an update; ε spent is \
@@ -73,20 +76,20 @@ impl FinishedRun {
         }
         page.section("How it was made");
         page.table(self.origin());
-        page.details("The whole configuration", &self.experiment.to_toml());
+        page.details("The whole configuration", &self.0.experiment.to_toml());
         Ok(page.finish())
     }
 
     /// The folder's name, also of `.`.
     fn name(&self) -> String {
-        let path = self.folder.path();
+        let path = self.folder();
         let path = path.canonicalize().unwrap_or_else(|_| path.into());
         path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     fn lead(&self) -> String {
-        let Summary { rounds, devices, privacy, .. } = &self.summary;
-        let accuracy = match self.summary.accuracy {
+        let Summary { rounds, devices, privacy, .. } = &self.0.summary;
+        let accuracy = match self.0.summary.accuracy {
             Some(accuracy) => format!("Accuracy {:.2} % on the test set", 100.0 * accuracy),
             None => "The last round was not evaluated,".into(),
         };
@@ -105,13 +108,13 @@ impl FinishedRun {
     }
 
     fn noisy(&self) -> bool {
-        self.experiment.privacy.allocator != AllocatorName::None
+        self.0.experiment.privacy.allocator != AllocatorName::None
     }
 
     fn privacy(&self, page: &mut Page) {
-        let privacy = &self.summary.privacy;
+        let privacy = &self.0.summary.privacy;
         if let UnderNoised { device_rounds: count @ 1.., worst_factor: Some(worst) } =
-            self.summary.under_noised
+            self.0.summary.under_noised
         {
             page.warning(&format!(
                 "{count} releases (one for each device and round) had less noise than their \
@@ -152,7 +155,7 @@ impl FinishedRun {
             Entry::badge(Badge::Unknown, "read afterwards"),
             words("What the worst device really spent, over all runs on the same ledger."),
         ]);
-        let trust = self.experiment.privacy.channel_trust;
+        let trust = self.0.experiment.privacy.channel_trust;
         if trust > 0.0 {
             table.row([
                 words("ε without channel"),
@@ -184,8 +187,8 @@ impl FinishedRun {
 
     /// What the provable ε stands on.
     fn provable(&self) -> (Entry, &'static str) {
-        let privacy = &self.experiment.privacy;
-        if self.summary.privacy.epsilon_provable.is_infinite() {
+        let privacy = &self.0.experiment.privacy;
+        if self.0.summary.privacy.epsilon_provable.is_infinite() {
             return (
                 Entry::badge(Badge::Bad, "nothing proved"),
                 "Something was released without noise.",
@@ -210,7 +213,7 @@ impl FinishedRun {
 
     /// The paper's sum of one device, held against what is proved for one.
     fn claimed(&self) -> (Entry, &'static str) {
-        let privacy = &self.summary.privacy;
+        let privacy = &self.0.summary.privacy;
         if privacy.epsilon_claimed_worst.is_infinite() {
             (
                 Entry::badge(Badge::Unknown, "claims nothing"),
@@ -245,7 +248,7 @@ impl FinishedRun {
                     .into()
             }
             "noise" => {
-                let hidden = match self.summary.under_noised.device_rounds {
+                let hidden = match self.0.summary.under_noised.device_rounds {
                     0 => "",
                     _ => {
                         " Medians hide single devices with too little: the warning above counts \
@@ -259,7 +262,7 @@ impl FinishedRun {
                 )
             }
             _ => {
-                let privacy = &self.summary.privacy;
+                let privacy = &self.0.summary.privacy;
                 let gap = match privacy.epsilon_claimed_worst >= privacy.epsilon_spent {
                     true => {
                         "The paper's sum ends above the provable line: adding the epsilons of the \
@@ -277,10 +280,10 @@ impl FinishedRun {
 
     fn figures(&self, page: &mut Page) -> Result<(), ReportError> {
         for name in PLOTS {
-            let path = self.folder.path().join("plots").join(format!("{name}.svg"));
+            let path = self.folder().join("plots").join(format!("{name}.svg"));
             // A plot without a single finite value was left out.
             if path.is_file() {
-                let svg = fs::read_to_string(&path).map_err(ReportError::io("read", &path))?;
+                let svg = files::read_to_string(&path).map_err(ReportError::io("read", &path))?;
                 page.figure(&svg, &self.caption(name));
             }
         }
@@ -288,7 +291,7 @@ impl FinishedRun {
     }
 
     fn cost(&self) -> Table {
-        let summary = &self.summary;
+        let summary = &self.0.summary;
         let mut table = Table::new("", &["What", ">All rounds", "Unit"]);
         table.row(["Sent by the devices".into(), megabytes(summary.uplink_bytes), "MB".into()]);
         table.row([
@@ -321,9 +324,9 @@ impl FinishedRun {
     }
 
     fn origin(&self) -> Table {
-        let Manifest { version, seed, entropy, kernels, data, machine, .. } = &self.manifest;
+        let Manifest { version, seed, entropy, kernels, data, machine, .. } = &self.0.manifest;
         let mut table = Table::new("", &["What", "Which"]);
-        let parameters = self.manifest.parameters;
+        let parameters = self.0.manifest.parameters;
         let computer = format!("{} {}, {} cores", machine.os, machine.arch, machine.cores);
         for (what, which) in [
             ("Version of lapa", version.clone()),
@@ -331,7 +334,7 @@ impl FinishedRun {
             ("Noise and batches from", entropy.clone()),
             ("Data", data.name.clone()),
             ("Model parameters", parameters.to_string()),
-            ("Each device uploads", self.manifest.upload.clone()),
+            ("Each device uploads", self.0.manifest.upload.clone()),
             ("Machine", format!("{computer}, {kernels} kernels")),
         ] {
             table.row([what.to_owned(), which]);
@@ -423,8 +426,10 @@ fn infinity(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::ops::ControlFlow;
 
+    use lapa::config::Experiment;
     use lapa::data::DataName;
     use lapa::run::Run;
 

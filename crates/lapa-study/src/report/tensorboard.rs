@@ -4,26 +4,27 @@
 //! the length, the event, checksum of the event. Event: wall_time = 1, step = 2, file_version = 3,
 //! summary = 5; Summary: value = 1, with tag = 1 and simple_value = 2.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
+use lapa::files::Folder;
 use lapa::observe::{DeviceSummary, Quantiles, RoundRecord};
 use lapa::run::Manifest;
 
+use super::ReportError;
 use super::crc32c::crc32c;
-use super::{ReportError, write};
 
-/// Writes the curves into `folder`, which is made if need be, and returns the file. It is the same
-/// file, to the bit, each time.
+/// Writes the curves into `folder` and returns the file. It is the same file, to the bit, each time.
 pub fn write_events(
     manifest: &Manifest,
     records: &[RoundRecord],
-    folder: &Path,
+    folder: &Folder,
 ) -> Result<PathBuf, ReportError> {
-    fs::create_dir_all(folder).map_err(ReportError::io("create", folder))?;
     // TensorBoard's own names end with the host's, which is nobody's business.
-    let path = folder.join(format!("events.out.tfevents.{:010}.lapa", manifest.started_unix));
-    write(&path, &events(manifest.started_unix as f64, records))?;
+    let name = format!("events.out.tfevents.{:010}.lapa", manifest.started_unix);
+    let (path, bytes) = (folder.path().join(&name), events(manifest.started_unix as f64, records));
+    let written = folder.replace(&name, |file| file.write_all(&bytes));
+    written.map_err(ReportError::io("write", &path))?;
     Ok(path)
 }
 

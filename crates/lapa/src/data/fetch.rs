@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::atomic::write_atomically;
+use crate::files::Folder;
 
 use super::idx::{self, Idx};
 use super::known::{Known, KnownFile};
@@ -75,6 +76,8 @@ pub fn ensure(
     }
     fs::create_dir_all(folder).map_err(io(folder, "create"))?;
     let _lock = lock(&folder.join(".lock"), on_event)?;
+    let cleaned = Folder::open(folder).and_then(|folder| folder.remove_temporaries());
+    cleaned.map_err(io(folder, "clean up"))?;
 
     let mut wanted = Vec::new();
     let mut reasons = Vec::new();
@@ -176,7 +179,8 @@ fn store(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
 
 /// Held until the file is dropped, also when the process dies.
 fn lock(path: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<File, DataError> {
-    let file = File::create(path).map_err(io(path, "create"))?;
+    let file = Folder::of(path).and_then(|(folder, name)| folder.lock_file(name));
+    let file = file.map_err(io(path, "open"))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => on_event(FetchEvent::Waiting { lock: path.into() }),

@@ -3,7 +3,6 @@
 //! Format: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits", section
 //! "File formats". The magic number is 0x000008NN: 08 for unsigned bytes, NN dimensions.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::{DataError, Split};
+use crate::files;
 
 #[cfg(test)]
 mod tests;
@@ -60,7 +60,7 @@ pub fn plain_or_gzip<'a>(mut input: impl BufRead + 'a) -> std::io::Result<Box<dy
 
 /// Reads a file, plain or gzip, that should have this many dimensions.
 pub fn read_file(path: &Path, dimensions: usize) -> Result<Idx, DataError> {
-    let file = File::open(path).map_err(|source| DataError::Io {
+    let file = files::open_regular(path).map_err(|source| DataError::Io {
         path: path.into(),
         action: "open",
         source,

@@ -26,6 +26,29 @@ pub enum ObserveError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
+    /// A line that no run writes, and that would fill the memory.
+    #[error(
+        "{}, line {line}: longer than {} bytes, the most that a round may have; for very many \
+         devices there is observe.devices = \"summary\"",
+        path.display(),
+        super::metrics::MOST_BYTES
+    )]
+    LongLine {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A record that cannot be of this run.
+    #[error("{}, line {line}: {what}", path.display())]
+    Impossible {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The value, and what is allowed.
+        what: String,
+    },
     /// A record holds NaN.
     #[error(
         "{}: cannot record round {round}: a value is not a number, so the training diverged",

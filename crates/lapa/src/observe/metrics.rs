@@ -1,12 +1,16 @@
 //! metrics.jsonl: one [`RoundRecord`] per line.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
 use super::{ObserveError, RoundRecord};
+use crate::files::{self, Folder};
+
+/// Most bytes of a line: enough for half a million devices, one by one.
+pub(super) const MOST_BYTES: u64 = 1 << 28;
 
 /// Appends rounds to metrics.jsonl.
 #[derive(Debug)]
@@ -17,17 +21,18 @@ pub struct MetricsWriter {
 }
 
 impl MetricsWriter {
-    /// Starts an empty file; an older one at `path` is lost.
+    /// Starts an empty file where none is.
     pub fn create(path: &Path) -> Result<Self, ObserveError> {
-        let file = File::create(path).map_err(|e| ObserveError::io(path, "create", e))?;
+        let file = Folder::of(path).and_then(|(folder, name)| folder.new_file(name));
+        let file = file.map_err(|e| ObserveError::io(path, "create", e))?;
         Ok(Self { path: path.into(), file, len: 0 })
     }
 
     /// Opens an existing file as it was when it had `len` bytes; what came later is cut off.
     pub fn open_at(path: &Path, len: u64) -> Result<Self, ObserveError> {
         let cannot = |action, e| ObserveError::io(path, action, e);
-        let mut file =
-            OpenOptions::new().read(true).write(true).open(path).map_err(|e| cannot("open", e))?;
+        let file = Folder::of(path).and_then(|(folder, name)| folder.change_file(name));
+        let mut file = file.map_err(|e| cannot("open", e))?;
         let found = file.metadata().map_err(|e| cannot("read the length of", e))?.len();
         if found < len {
             return Err(ObserveError::Short { path: path.into(), found, wanted: len });
@@ -48,6 +53,10 @@ impl MetricsWriter {
             source,
         })?;
         line.push(b'\n');
+        if line.len() as u64 > MOST_BYTES {
+            let line = record.round as usize;
+            return Err(ObserveError::LongLine { path: self.path.clone(), line });
+        }
         self.file.write_all(&line).map_err(|e| ObserveError::io(&self.path, "write", e))?;
         self.len += line.len() as u64;
         Ok(())
@@ -87,19 +96,25 @@ pub fn read_metrics(path: &Path) -> Result<Vec<RoundRecord>, ObserveError> {
 }
 
 /// Parses a file of JSON lines one by one; errors name the file and the line.
-pub(super) fn for_each_line<T: DeserializeOwned, E: From<ObserveError>>(
+pub(crate) fn for_each_line<T: DeserializeOwned, E: From<ObserveError>>(
     path: &Path,
     mut each: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let file = File::open(path).map_err(|e| ObserveError::io(path, "open", e))?;
-    for (index, line) in BufReader::new(file).lines().enumerate() {
-        let line = line.map_err(|e| ObserveError::io(path, "read", e))?;
-        let value = serde_json::from_str(&line).map_err(|source| ObserveError::Line {
-            path: path.into(),
-            line: index + 1,
-            source,
-        })?;
-        each(value)?;
+    let file = files::open(path).map_err(|e| ObserveError::io(path, "open", e))?;
+    let (mut file, mut text) = (BufReader::new(file), Vec::new());
+    for line in 1.. {
+        text.clear();
+        // One more than allowed, to see that there are more.
+        let read = (&mut file).take(MOST_BYTES + 1).read_until(b'\n', &mut text);
+        match read.map_err(|e| ObserveError::io(path, "read", e))? {
+            0 => break,
+            length if length as u64 > MOST_BYTES => {
+                return Err(ObserveError::LongLine { path: path.into(), line }.into());
+            }
+            _ => {}
+        }
+        let value = serde_json::from_slice(text.strip_suffix(b"\n").unwrap_or(&text));
+        each(value.map_err(|source| ObserveError::Line { path: path.into(), line, source })?)?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use error::ObserveError;
+pub(crate) use metrics::for_each_line;
 pub use metrics::{MetricsWriter, read_metrics};
 pub use parquet::write_parquet;
 pub use table::write_table;

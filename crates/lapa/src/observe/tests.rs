@@ -172,6 +172,18 @@ fn bad_lines_are_named() {
 }
 
 #[test]
+fn a_line_without_end_is_refused_with_its_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.jsonl");
+    let good = serde_json::to_string(&list(1, None)).unwrap();
+    fs::write(&path, format!("{good}\n")).unwrap();
+    // 3 GB that take no place on the disk.
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(3 << 30).unwrap();
+    let error = full(read_metrics(&path).unwrap_err());
+    assert!(error.contains("metrics.jsonl, line 2: longer than 268435456 bytes"), "{error}");
+}
+
+#[test]
 fn nan_is_refused_and_leaves_the_file_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("metrics.jsonl");

@@ -15,7 +15,8 @@ use super::drawing::Drawing;
 use super::series::{Point, Series};
 use super::style::Look;
 use super::svg::svg;
-use super::{PlotError, save, style};
+use super::{PlotError, save, save_in, style};
+use crate::files::Folder;
 
 /// With as many points or fewer, a curve shows each of them.
 const MARKED_POINTS: usize = 30;
@@ -93,6 +94,12 @@ impl Figure {
     /// Writes `stem.svg` and `stem.png`. Points that are not finite are left out.
     pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
         save(self.whole(stem)?.scene(), stem)
+    }
+
+    /// Writes `name.svg` and `name.png` into an open folder.
+    pub(super) fn save_in(&self, folder: &Folder, name: &str) -> Result<[PathBuf; 2], PlotError> {
+        let stem = folder.path().join(name);
+        save_in(self.whole(&stem)?.scene(), folder, &stem)
     }
 
     /// The text of an SVG file of this name, without writing one.

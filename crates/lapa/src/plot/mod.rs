@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use kuva::render::render::Scene;
 
-use crate::atomic::write_atomically;
+use crate::files::Folder;
 
 pub use bars::StackedBars;
 pub use diagram::Diagram;
@@ -79,18 +79,31 @@ pub enum PlotError {
 
 /// Draws and writes `stem.svg` and `stem.png`.
 fn save(scene: Scene, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
-    // Appended rather than set, because a stem such as `eps0.5` has no ending to replace.
-    let paths = [".svg", ".png"].map(|ending| {
-        let mut name = OsString::from(stem);
-        name.push(ending);
-        PathBuf::from(name)
-    });
+    let folder = Folder::open(stem.parent().unwrap_or(Path::new("")));
+    let folder = folder.map_err(|source| PlotError::Io { path: files(stem)[0].clone(), source })?;
+    save_in(scene, &folder, stem)
+}
+
+/// Draws and writes `stem.svg` and `stem.png`, whose folder is open.
+fn save_in(scene: Scene, folder: &Folder, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+    let paths = files(stem);
     let svg = svg::svg(&scene, stem).into_bytes();
     let png =
         image::png(scene).map_err(|message| PlotError::Png { path: paths[1].clone(), message })?;
     for (path, bytes) in paths.iter().zip([svg, png]) {
-        write_atomically(path, |file| file.write_all(&bytes))
+        folder
+            .replace(path.file_name().unwrap_or_default(), |file| file.write_all(&bytes))
             .map_err(|source| PlotError::Io { path: path.clone(), source })?;
     }
     Ok(paths)
+}
+
+/// `stem.svg` and `stem.png`.
+fn files(stem: &Path) -> [PathBuf; 2] {
+    // Appended rather than set, because a stem such as `eps0.5` has no ending to replace.
+    [".svg", ".png"].map(|ending| {
+        let mut name = OsString::from(stem);
+        name.push(ending);
+        PathBuf::from(name)
+    })
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Figure, PlotError, Series, StackedBars};
+use crate::files::Folder;
 use crate::observe::{DeviceSummary, Quantiles, RoundRecord};
 
 /// Draws `accuracy`, `loss`, `noise` and `privacy` over the rounds into `dir`, as SVG and PNG; a
@@ -11,7 +12,7 @@ use crate::observe::{DeviceSummary, Quantiles, RoundRecord};
 pub fn plot_run(
     records: &[RoundRecord],
     initial_sigma: Option<f64>,
-    dir: &Path,
+    dir: &Folder,
 ) -> Result<Vec<PathBuf>, PlotError> {
     let rounds = || records.iter().map(|record| (f64::from(record.round), record));
     let curve = |value: fn(&RoundRecord) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -90,7 +91,7 @@ pub fn plot_run(
     }
     let mut written = Vec::new();
     for (name, figure) in figures {
-        written.extend(figure.save(&dir.join(name))?);
+        written.extend(figure.save_in(dir, name)?);
     }
     Ok(written)
 }

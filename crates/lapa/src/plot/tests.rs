@@ -104,7 +104,7 @@ fn the_png_is_large_and_has_text() {
 fn a_run_has_curves_of_its_evaluated_rounds() {
     let dir = tempfile::tempdir().unwrap();
     let names = |records: &[RoundRecord]| -> Vec<String> {
-        let files = plot_run(records, None, dir.path()).unwrap();
+        let files = plot_run(records, None, &Folder::open(dir.path()).unwrap()).unwrap();
         files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect()
     };
     assert!(names(&[]).is_empty());

@@ -1,6 +1,6 @@
 //! What a device answered last, on the disk: the same question gets the same answer, for nothing.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::RemoteError;
 use crate::atomic::write_atomically;
+use crate::files::{self, Folder};
 
 /// A question, as it is told from others.
 #[derive(Clone, Copy)]
@@ -107,9 +108,11 @@ impl Answers {
 
     /// No other process answers for the device while this lives.
     pub fn lock(&self) -> Result<File, RemoteError> {
-        fs::create_dir_all(&self.folder).map_err(RemoteError::io("create", &self.folder))?;
+        let folder = Folder::create(&self.folder);
+        let folder = folder.map_err(RemoteError::io("create", &self.folder))?;
         let path = self.folder.join(format!("{}.lock", self.device));
-        let file = File::create(&path).map_err(RemoteError::io("create", &path))?;
+        let file = folder.lock_file(format!("{}.lock", self.device));
+        let file = file.map_err(RemoteError::io("open", &path))?;
         file.lock().map_err(RemoteError::io("lock", &path))?;
         Ok(file)
     }
@@ -117,7 +120,7 @@ impl Answers {
     /// What is known of a question.
     pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Kept<T>, RemoteError> {
         let path = self.path(question.run);
-        let bytes = match fs::read(&path) {
+        let bytes = match files::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::Nothing),
             Err(source) => return Err(RemoteError::Io { action: "read", path, source }),

@@ -15,6 +15,7 @@ use crate::atomic::write_atomically;
 use crate::config::{Experiment, Histograms};
 use crate::data::{Dataset, Split};
 use crate::federation::{Federation, FederationError};
+use crate::files;
 use crate::model::{Layer, Network, Shape};
 use crate::observe::RoundRecord;
 use crate::round::Asked;
@@ -422,7 +423,7 @@ fn known_devices(folder: &Path, now: &[Facts]) -> Result<Vec<Facts>, RemoteError
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, RemoteError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match files::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(RemoteError::Io { action: "read", path: path.into(), source }),

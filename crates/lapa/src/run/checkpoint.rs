@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::RunError;
 use crate::aggregate::{GlobalModel, WeightingState};
 use crate::atomic::write_atomically;
+use crate::files;
 use crate::model::Network;
 
 /// Name of the trained model in a run folder.
@@ -19,9 +20,15 @@ pub(super) const MODEL: &str = "model.safetensors";
 /// Name of the checkpoint in a run folder.
 pub(super) const FILE: &str = "checkpoint.safetensors";
 
-/// Key of the state in a checkpoint's metadata. One key only: several would be written in an
-/// order that differs from run to run.
+/// Key of the state in a checkpoint's metadata: a checksum, a space, and the state as JSON. One key
+/// only: several would be written in an order that differs from run to run.
 const STATE: &str = "lapa";
+
+/// Checksum of a checkpoint's state and of all its tensors with their names.
+fn checksum<'a>(state: &'a str, tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let tensors = tensors.flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
+    files::checksum([state.as_bytes()].into_iter().chain(tensors))
+}
 
 /// Where a run stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,8 +104,12 @@ pub(super) fn save(
     let remembered = remembered.iter().enumerate().map(|(i, values)| {
         (format!("allocator.{i}"), Floats { values, shape: vec![values.len()] })
     });
-    let tensors = tensors.into_iter().chain(remembered);
-    write(&path, tensors, Some(HashMap::from([(STATE.into(), json)])))
+    let mut tensors: Vec<(String, Floats)> = tensors.into_iter().chain(remembered).collect();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let bytes: Vec<Cow<[u8]>> = tensors.iter().map(|(_, values)| values.data()).collect();
+    let named = tensors.iter().zip(&bytes).map(|((name, _), bytes)| (name.as_str(), &**bytes));
+    let state = format!("{} {json}", checksum(&json, named));
+    write(&path, tensors, Some(HashMap::from([(STATE.into(), state)])))
 }
 
 /// Reads the checkpoint of a run whose model has the lengths of `like`.
@@ -107,18 +118,23 @@ pub(super) fn load(
     like: &GlobalModel,
 ) -> Result<(State, GlobalModel, Option<AllocatorState>), RunError> {
     let path = folder.join(FILE);
-    let bytes = std::fs::read(&path).map_err(RunError::io("read", &path))?;
+    let bytes = files::read(&path).map_err(RunError::io("read", &path))?;
     let tensors = |source| RunError::Tensors { path: path.clone(), source };
     let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(tensors)?;
     let damaged = |what: &str| RunError::Checkpoint { path: path.clone(), what: what.into() };
-    let state = metadata
+    let (sum, state) = metadata
         .metadata()
         .as_ref()
-        .and_then(|metadata| metadata.get(STATE))
+        .and_then(|metadata| metadata.get(STATE)?.split_once(' '))
         .ok_or_else(|| damaged("it does not say which round it is"))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(tensors)?;
+    let mut contents = file.tensors();
+    contents.sort_by(|a, b| a.0.cmp(&b.0));
+    if sum != checksum(state, contents.iter().map(|(name, view)| (name.as_str(), view.data()))) {
+        return Err(damaged("its content does not have the checksum that it was written with"));
+    }
     let state: State = serde_json::from_str(state)
         .map_err(|source| RunError::Json { path: path.clone(), source })?;
-    let file = SafeTensors::deserialize(&bytes).map_err(tensors)?;
     let values = |name: &str, len: usize| {
         let tensor = file.tensor(name).map_err(tensors)?;
         if tensor.dtype() != Dtype::F32 || tensor.shape() != [len] {
@@ -166,7 +182,7 @@ pub fn model_tensors(network: &Network, model: &GlobalModel) -> Vec<Tensor> {
 /// Reads the trained model of a finished run in `folder`.
 pub fn read_model(folder: &Path) -> Result<Vec<Tensor>, RunError> {
     let path = folder.join(MODEL);
-    let bytes = std::fs::read(&path).map_err(RunError::io("read", &path))?;
+    let bytes = files::read(&path).map_err(RunError::io("read", &path))?;
     let damaged = |source| RunError::Tensors { path: path.clone(), source };
     let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
     let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;

@@ -27,6 +27,45 @@ pub enum RunError {
     /// Another process has the folder.
     #[error("{} is in use by another process", .0.display())]
     Busy(PathBuf),
+    /// A link in the place of a run's own file or folder.
+    #[error(
+        "{} is a symbolic link: the files and folders of a run must be its own, since writing to \
+         a link would change what it points to",
+        .0.display()
+    )]
+    Link(PathBuf),
+    /// The config is not the one that the manifest is about.
+    #[error(
+        "{} was changed since the run began: what it says is not what ran (manifest.json has a \
+         hash of it)",
+        path.display()
+    )]
+    Edited {
+        /// The resolved config.
+        path: PathBuf,
+    },
+    /// Another version wrote the config in another way.
+    #[error(
+        "{}: the run was made with version {began}, this is {now}: whether its configuration was \
+         changed since cannot be told; use version {began}",
+        path.display()
+    )]
+    OtherVersion {
+        /// The folder.
+        path: PathBuf,
+        /// What began the run.
+        began: String,
+        /// This version.
+        now: &'static str,
+    },
+    /// The folder says of the run what its other files contradict.
+    #[error("{}: {what}; the folder was changed since the run ended", path.display())]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// Values, and what the other files say.
+        what: String,
+    },
     /// The data set is not the one the run began with.
     #[error(
         "{}: the data set's files differ from those in manifest.json; \

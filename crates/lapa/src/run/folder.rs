@@ -1,20 +1,22 @@
 //! The folder of a run: what is in it, how it appears, who may write to it.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use super::{ManifestData, RunError};
 use crate::atomic::write_atomically;
 use crate::config::{AllocatorName, Entropy, Experiment, Histograms};
+use crate::files::{self, Folder, FolderLock};
 
 /// An open run folder. No other process can open it for writing while this lives.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    _lock: File,
+    _lock: FolderLock,
 }
 
 /// manifest.json: what ran where.
@@ -114,9 +116,13 @@ impl Manifest {
 
 /// Hash of all that decides a release: the experiment (threads apart), version and kernels.
 pub fn fingerprint(experiment: &Experiment) -> String {
+    fingerprint_under(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use(), experiment)
+}
+
+/// The same under another version and other kernels.
+pub(super) fn fingerprint_under(version: &str, kernels: &str, experiment: &Experiment) -> String {
     let mut experiment = experiment.clone();
     experiment.run.threads = 0;
-    let (version, kernels) = (env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
     let hash = Sha256::digest(format!("{version} {kernels}\n{}", experiment.to_toml()));
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -134,18 +140,14 @@ impl RunFolder {
             return Err(RunError::Exists(taken));
         };
         let name = path.file_name().ok_or_else(|| RunError::NoName(path.clone()))?;
+        let prefix = format!(".{}.", name.to_string_lossy());
         let parent = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
-        let prefix = format!(".{}.", name.to_string_lossy());
-        let partial = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".partial")
-            .tempdir_in(parent)
-            .map_err(RunError::io("create a folder in", parent))?;
-        let lock = lock(partial.path(), &path)?;
+        remove_leftovers(parent);
+        let (partial, lock) = new_partial(parent, &prefix)?;
         fill(partial.path())?;
         // Another process may have taken the path meanwhile: go on to the next one.
         for path in std::iter::once(path.clone()).chain(paths) {
@@ -153,6 +155,10 @@ impl RunFolder {
                 Ok(()) => {
                     // Renamed away: there is nothing left to clean up.
                     let _ = partial.keep();
+                    // The name must last as long as the records in the folder.
+                    Folder::open(parent)
+                        .and_then(|parent| parent.sync())
+                        .map_err(RunError::io("write", parent))?;
                     return Ok(Self { path, _lock: lock });
                 }
                 Err(_) if !is_free(&path) => {}
@@ -162,12 +168,12 @@ impl RunFolder {
         Err(RunError::Exists(path))
     }
 
-    /// Opens the folder of an earlier run.
+    /// Opens the folder of an earlier run in order to go on with it.
     pub fn open(path: &Path) -> Result<Self, RunError> {
-        if !path.join(CONFIG).is_file() || !path.join(super::checkpoint::FILE).is_file() {
-            return Err(RunError::NotARun(path.into()));
-        }
-        Ok(Self { path: path.into(), _lock: lock(path, path)? })
+        let folder = open_run(path)?;
+        let lock = folder.lock().map_err(|error| not_locked(error, path))?;
+        folder.remove_temporaries().map_err(RunError::io("clean up", path))?;
+        Ok(Self { path: path.into(), _lock: lock })
     }
 
     /// Where it is.
@@ -177,24 +183,145 @@ impl RunFolder {
 
     /// The experiment as resolved when the run began.
     pub fn experiment(&self) -> Result<Experiment, RunError> {
-        let path = self.path.join(CONFIG);
-        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        Ok(Experiment::from_toml(&text, &path.display().to_string(), &[])?)
+        read_experiment(&self.path)
     }
 
     /// What the run wrote about itself when it began.
     pub fn manifest(&self) -> Result<Manifest, RunError> {
-        let path = self.path.join(MANIFEST);
-        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        serde_json::from_str(&text).map_err(|source| RunError::Json { path, source })
+        read_manifest(&self.path)
     }
+}
+
+/// Names that a run, its report and its audit write under in its folder. None may be a link.
+const OWN: [&str; 21] = [
+    ".lock",
+    CONFIG,
+    MANIFEST,
+    super::METRICS,
+    "metrics.parquet",
+    super::checkpoint::FILE,
+    super::checkpoint::MODEL,
+    super::SUMMARY,
+    super::LEDGER,
+    "ledger.db-wal",
+    "ledger.db-shm",
+    "ledger.db-journal",
+    "plots",
+    "report.html",
+    "tensorboard",
+    "audit",
+    "asked.json",
+    "devices.json",
+    "staged.toml",
+    "power.json",
+    "agent.safetensors",
+];
+
+/// Opens the folder of a run whose files are its own.
+pub(super) fn open_run(path: &Path) -> Result<Folder, RunError> {
+    let folder = Folder::open(path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+            RunError::NotARun(path.into())
+        }
+        _ => RunError::Io { action: "open", path: path.into(), source },
+    })?;
+    if let Some(name) = folder.link_among(&OWN) {
+        return Err(RunError::Link(path.join(name)));
+    }
+    for name in [CONFIG, super::checkpoint::FILE] {
+        match folder.open_file(name) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(RunError::NotARun(path.into()));
+            }
+            opened => opened.map_err(RunError::io("open", &path.join(name)))?,
+        };
+    }
+    Ok(folder)
+}
+
+pub(super) fn not_locked(error: TryLockError, path: &Path) -> RunError {
+    match error {
+        TryLockError::WouldBlock => RunError::Busy(path.into()),
+        TryLockError::Error(source) => RunError::Io { action: "lock", path: path.into(), source },
+    }
+}
+
+pub(super) fn read_experiment(folder: &Path) -> Result<Experiment, RunError> {
+    let path = folder.join(CONFIG);
+    let text = files::read_to_string(&path).map_err(RunError::io("read", &path))?;
+    Ok(Experiment::from_toml(&text, &path.display().to_string(), &[])?)
+}
+
+pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, RunError> {
+    let path = folder.join(MANIFEST);
+    let text = files::read_to_string(&path).map_err(RunError::io("read", &path))?;
+    serde_json::from_str(&text).map_err(|source| RunError::Json { path, source })
+}
+
+/// Name of a folder in the making: `.NAME.XXXXXX.partial`.
+const PARTIAL: &str = ".partial";
+
+/// A new folder in `parent`, locked and private to its owner.
+fn new_partial(parent: &Path, prefix: &str) -> Result<(TempDir, FolderLock), RunError> {
+    let cannot = || RunError::io("create a folder in", parent);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix).suffix(PARTIAL);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    loop {
+        let partial = builder.tempdir_in(parent).map_err(cannot())?;
+        let lock = match Folder::open(partial.path()).map(|folder| folder.lock()) {
+            Ok(Ok(lock)) => Some(lock),
+            Ok(Err(TryLockError::WouldBlock)) => None,
+            Ok(Err(TryLockError::Error(source))) | Err(source) if partial.path().is_dir() => {
+                return Err(cannot()(source));
+            }
+            _ => None,
+        };
+        // Before it was locked, another process may have taken it for a leftover.
+        if let Some(lock) = lock.filter(|_| partial.path().is_dir()) {
+            return Ok((partial, lock));
+        }
+    }
+}
+
+/// Removes what killed processes left of runs that never began; nothing was released in them. A
+/// folder that a process holds, that has anything else in it, or that cannot be removed, stays.
+fn remove_leftovers(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        let is_partial = name.starts_with('.') && name.ends_with(PARTIAL);
+        if !is_partial || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let Ok(folder) = Folder::open(&path) else { continue };
+        if let Ok(_lock) = folder.lock()
+            && never_began(&path)
+        {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+/// Whether a folder holds nothing but the first files of a run.
+fn never_began(partial: &Path) -> bool {
+    let first = |entry: std::io::Result<fs::DirEntry>| {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let empty = || entry.metadata().is_ok_and(|found| found.len() == 0);
+        (OWN.contains(&&*name) || files::is_temporary(&name)) && (name != super::METRICS || empty())
+    };
+    fs::read_dir(partial).is_ok_and(|mut entries| entries.all(first))
 }
 
 /// Whether a run can begin at `path`: nothing is there, or an empty folder.
 pub fn is_free(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        // A link to nothing is something.
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound && !path.is_symlink(),
     }
 }
 
@@ -202,16 +329,6 @@ pub fn is_free(path: &Path) -> bool {
 pub(super) const CONFIG: &str = "config.resolved.toml";
 /// Name of the manifest in a run folder.
 pub(super) const MANIFEST: &str = "manifest.json";
-
-fn lock(folder: &Path, named: &Path) -> Result<File, RunError> {
-    let path = folder.join(".lock");
-    let file = File::create(&path).map_err(RunError::io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RunError::Busy(named.into())),
-        Err(TryLockError::Error(source)) => Err(RunError::Io { action: "lock", path, source }),
-    }
-}
 
 /// Writes pretty JSON, atomically.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {

@@ -9,10 +9,10 @@
 
 mod checkpoint;
 mod error;
+mod finished;
 mod folder;
 mod witness;
 
-use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checkpoint::{Tensor, model_tensors, read_model};
 pub use error::RunError;
+pub use finished::{CheckedRun, read_records};
 pub use folder::{Machine, Manifest, RunFolder, fingerprint, is_free};
 pub use witness::{KeyedHash, ManifestData};
 
@@ -32,6 +33,7 @@ use crate::atomic::write_atomically;
 use crate::config::{Experiment, NoiseControl, SwitchRule};
 use crate::data::Dataset;
 use crate::federation::{Federation, FederationError};
+use crate::files::{self, Folder};
 use crate::observe::{self, MetricsWriter, RoundRecord, number};
 use crate::privatize::{PrivacySummary, PrivatizeError};
 use checkpoint::State;
@@ -105,19 +107,35 @@ impl Summary {
         federation: &mut Federation,
         seconds: f64,
     ) -> Result<Self, FederationError> {
-        let last = records.last();
-        Ok(Self {
-            accuracy: last.and_then(|record| record.accuracy),
-            loss: last.and_then(|record| record.loss),
+        let summary = Self {
+            accuracy: None,
+            loss: None,
             rounds: federation.round(),
             seconds,
             devices: federation.partition().devices.len() as u32,
+            outages: 0,
+            airtime_s: 0.0,
+            energy_j: 0.0,
+            uplink_bytes: 0,
+            downlink_bytes: 0,
+            switching_round: switching_round(federation),
+            under_noised: UnderNoised::default(),
+            privacy: federation.privacy()?,
+        };
+        Ok(summary.with_totals(records))
+    }
+
+    /// The same with what follows from the rounds alone.
+    fn with_totals(self, records: &[RoundRecord]) -> Self {
+        let last = records.last();
+        Self {
+            accuracy: last.and_then(|record| record.accuracy),
+            loss: last.and_then(|record| record.loss),
             outages: records.iter().map(|record| u64::from(record.outages)).sum(),
             airtime_s: records.iter().map(|record| record.airtime_s).sum(),
             energy_j: records.iter().map(|record| record.energy_j).sum(),
             uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
             downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
-            switching_round: switching_round(federation),
             under_noised: UnderNoised {
                 device_rounds: records.iter().map(|record| u64::from(record.under_noised)).sum(),
                 worst_factor: records
@@ -125,8 +143,8 @@ impl Summary {
                     .filter_map(|record| record.under_noising)
                     .reduce(f64::max),
             },
-            privacy: federation.privacy()?,
-        })
+            ..self
+        }
     }
 }
 
@@ -187,7 +205,9 @@ pub struct Run {
 impl Run {
     /// Begins a run in the new folder `path`.
     pub fn create(experiment: Experiment, data: Dataset, path: &Path) -> Result<Self, RunError> {
-        Self::create_at(experiment, data, [path.to_path_buf()])
+        // A link to an empty folder stands for that folder: the run is put into its place.
+        let path = path.canonicalize().ok().filter(|_| path.is_symlink()).unwrap_or(path.into());
+        Self::create_at(experiment, data, [path])
     }
 
     /// Begins a run in the first new folder of `path`-1, `path`-2, …
@@ -270,7 +290,7 @@ impl Run {
         mut federation: Federation,
     ) -> Result<Self, RunError> {
         let (state, model, allocator) = checkpoint::load(folder.path(), federation.model())?;
-        let ledger = folder.ledger(federation.experiment())?;
+        let ledger = witness::ledger_of(folder.path(), federation.experiment())?;
         record_in(&mut federation, &ledger, &name)?;
         if !federation.restore_weighting(state.weighting) {
             let what = "its weights are those of another number of devices".into();
@@ -379,8 +399,8 @@ impl Run {
             self.federation.model(),
         )?;
         observe::write_parquet(&metrics, &folder.join("metrics.parquet"))?;
-        let plots = folder.join("plots");
-        fs::create_dir_all(&plots).map_err(RunError::io("create", &plots))?;
+        let plots = Folder::open(&folder).and_then(|folder| folder.subfolder("plots"));
+        let plots = plots.map_err(RunError::io("write plots to", &folder))?;
         let sigma = self.federation.experiment().privacy.initial_sigma;
         crate::plot::plot_run(&records, sigma, &plots)?;
         let summary = self.summary(&records)?;
@@ -396,7 +416,7 @@ pub(crate) fn refuse_others(
     experiment: &Experiment,
     data: &Dataset,
 ) -> Result<(), RunError> {
-    folder.expect_data(experiment, data)?;
+    before.expect_data(folder.path(), experiment, data)?;
     let program = |version: &str, kernels: &str| format!("version {version}, {kernels} kernels");
     let began = program(&before.version, &before.kernels);
     let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
@@ -463,7 +483,7 @@ fn new_run_id() -> Result<String, RunError> {
 /// The summary of a finished run, or `None` while it is not finished.
 pub fn read_summary(folder: &Path) -> Result<Option<Summary>, RunError> {
     let path = folder.join(SUMMARY);
-    match fs::read_to_string(&path) {
+    match files::read_to_string(&path) {
         Ok(text) => {
             serde_json::from_str(&text).map(Some).map_err(|source| RunError::Json { path, source })
         }

@@ -1,17 +1,15 @@
 //! What a run folder knows besides its ledger: of which data it is, and what it has released.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use lapa_privacy::ledger::{Ledger, LedgerError};
 use serde::{Deserialize, Serialize};
 
-use super::{LEDGER, METRICS, RunError, RunFolder};
+use super::{LEDGER, METRICS, Manifest, RunError};
 use crate::config::{Entropy, Experiment};
 use crate::data::{Dataset, FileHash};
 use crate::federation::Federation;
-use crate::observe::RoundRecord;
+use crate::observe::{ObserveError, RoundRecord, for_each_line};
 use crate::privatize::PrivatizeError;
 
 /// The data set in a [`Manifest`](super::Manifest).
@@ -61,34 +59,37 @@ impl ManifestData {
     }
 }
 
-impl RunFolder {
-    /// Refuses data other than the run began with. `experiment` is the folder's own.
-    pub fn expect_data(&self, experiment: &Experiment, data: &Dataset) -> Result<(), RunError> {
-        let began = self.manifest()?.data;
+impl Manifest {
+    /// Refuses data other than the run in `folder` began with. `experiment` is the folder's own.
+    pub fn expect_data(
+        &self,
+        folder: &Path,
+        experiment: &Experiment,
+        data: &Dataset,
+    ) -> Result<(), RunError> {
         let same = match experiment.privacy.entropy {
-            Entropy::Seed => began.files == data.hashes,
+            Entropy::Seed => self.data.files == data.hashes,
             Entropy::Os => {
-                let path = self.ledger(experiment)?;
+                let path = ledger_of(folder, experiment)?;
                 let now = Ledger::open_read_only(&path)
                     .and_then(|ledger| ManifestData::new(data, Entropy::Os, &ledger))
                     .map_err(PrivatizeError::from)?;
-                began.keyed_files == now.keyed_files
+                self.data.keyed_files == now.keyed_files
             }
         };
         match same {
             true => Ok(()),
-            false => Err(RunError::OtherData { path: self.path().into() }),
+            false => Err(RunError::OtherData { path: folder.into() }),
         }
     }
+}
 
-    /// The ledger of the run, which must be there.
-    pub(super) fn ledger(&self, experiment: &Experiment) -> Result<PathBuf, RunError> {
-        let ledger = experiment.privacy.ledger.clone();
-        let ledger = ledger.unwrap_or_else(|| self.path().join(LEDGER));
-        match ledger.is_file() {
-            true => Ok(ledger),
-            false => Err(RunError::NoLedger { path: self.path().into(), ledger }),
-        }
+/// The ledger of the run in `folder`, which must be there.
+pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBuf, RunError> {
+    let ledger = experiment.privacy.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
+    match ledger.is_file() {
+        true => Ok(ledger),
+        false => Err(RunError::NoLedger { path: folder.into(), ledger }),
     }
 }
 
@@ -117,15 +118,16 @@ const LAST_DIGITS: f64 = 1e-9;
 /// The last round in which something was released, and the most that a device had spent, by the
 /// lines of metrics.jsonl. After a crash the last lines may be torn, and count for nothing.
 fn shown(path: &Path) -> Result<(u32, f64), RunError> {
-    let file = File::open(path).map_err(RunError::io("open", path))?;
     let (mut last, mut most) = (0, 0.0f64);
-    for line in BufReader::new(file).split(b'\n') {
-        let line = line.map_err(RunError::io("read", path))?;
-        let Ok(record) = serde_json::from_slice::<RoundRecord>(&line) else { break };
+    let read = for_each_line(path, |record: RoundRecord| {
         if let Some(spent) = record.devices.summary().spent_provable {
             last = record.round;
             most = most.max(spent.max);
         }
+        Ok::<(), ObserveError>(())
+    });
+    match read {
+        Ok(()) | Err(ObserveError::Line { .. } | ObserveError::LongLine { .. }) => Ok((last, most)),
+        Err(error) => Err(error.into()),
     }
-    Ok((last, most))
 }

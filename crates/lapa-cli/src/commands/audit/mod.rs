@@ -115,8 +115,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let options = Options::new(arguments.confidence, effort, arguments.seed)
         .map_err(|error| Failure::usage(format!("--{error}")))?;
     let audited = Audited::read(arguments.subject.as_deref(), &arguments.change, mode)?;
-    let out = arguments.out.clone().unwrap_or_else(|| audited.folder());
-    super::create_folder(&out)?;
+    let out = audited.results(arguments.out.as_deref())?;
     stop_on_interrupt("stopping")?;
     let attacks: Vec<Attack> = Attack::ALL
         .into_iter()

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use lapa::config::Experiment;
 use lapa::data::Dataset;
-use lapa::run::{RunFolder, read_summary};
+use lapa::files::Folder;
+use lapa::run::{CheckedRun, RunError};
 use lapa_audit::{Attack, Audit, AuditError, Listener, Options, Statement, Subject};
 use lapa_study::report::ReportError;
 
-use crate::commands::{Source, load_data};
+use crate::commands::{Source, create_folder, load_data};
 use crate::failure::Failure;
 use crate::progress::Mode;
 
@@ -39,12 +40,11 @@ impl Audited {
                 folder.display()
             )));
         }
-        let run = RunFolder::open(folder)?;
-        let experiment = run.experiment()?;
         let unfinished = || ReportError::Unfinished(folder.into());
-        let summary = read_summary(folder)?.ok_or_else(unfinished)?;
+        let CheckedRun { manifest, experiment, summary, .. } =
+            CheckedRun::read(folder)?.ok_or_else(unfinished)?;
         let data = load_data(&experiment.data.name, mode)?;
-        run.expect_data(&experiment, &data)?;
+        manifest.expect_data(folder, &experiment, &data)?;
         let name = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let statement = Some(Statement::from(&summary.privacy));
@@ -72,11 +72,17 @@ impl Audited {
         Ok(Self { name, folder, statement, subject: Subject::new(experiment, data)? })
     }
 
-    /// Where results go unless --out says.
-    pub fn folder(&self) -> PathBuf {
-        match &self.folder {
-            Some(run) => run.join("audit"),
-            None => Path::new("audits").join(&self.name),
+    /// The folder for results, which is made if need be: as `--out` says, or beside what is audited.
+    pub fn results(&self, out: Option<&Path>) -> Result<Folder, Failure> {
+        match (out, &self.folder) {
+            (Some(out), _) => create_folder(out),
+            (None, None) => create_folder(&Path::new("audits").join(&self.name)),
+            (None, Some(run)) => {
+                let folder = Folder::open(run).and_then(|run| run.subfolder("audit"));
+                folder.map_err(|source| {
+                    Failure::from(RunError::Io { action: "write to", path: run.clone(), source })
+                })
+            }
         }
     }
 

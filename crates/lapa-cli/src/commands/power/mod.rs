@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use lapa::config::{Experiment, PowerChoice};
+use lapa::data::Dataset;
 use lapa::run::{RunFolder, is_free};
 use lapa_control::optimise::Ddpg;
 use lapa_control::optimise::ddpg::{Agent, Settings};
@@ -61,7 +62,8 @@ pub struct Arguments {
     /// DDPG starts from this agent instead of from random networks.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// The folder for the results, which must not exist yet [default: runs/NAME-power-N].
+    /// The folder for the results, new or with a pilot that was broken off, which goes on [default:
+    /// runs/NAME-power-N].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print no progress.
@@ -74,8 +76,8 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.quiet);
-    let out = folder(&arguments)?;
-    let optimizers = optimizers(&arguments)?;
+    let out = folder(&arguments, mode)?;
+    optimizers(&arguments)?;
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
     // Powers that are given are what is to be replaced.
     experiment.control.power = PowerChoice::File;
@@ -86,19 +88,39 @@ pub fn execute(arguments: Arguments) -> Outcome {
         None => None,
     };
     let ledger = ledger(&arguments, &experiment, &out)?;
+    let is_new = !out.exists();
     super::create_folder(&out)?;
+    let compared = compare(&arguments, &experiment, &data, agent, &out, &ledger, mode);
+    if is_new && compared.is_err() {
+        // Only an empty folder goes: what was charged is not in it.
+        let _ = std::fs::remove_dir(&out);
+    }
+    compared
+}
+
+/// Runs the pilot, chooses powers in every way, and writes and prints what came of it.
+fn compare(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    data: &Dataset,
+    agent: Option<Agent>,
+    out: &Path,
+    ledger: &Path,
+    mode: Mode,
+) -> Outcome {
+    let optimizers = optimizers(arguments)?;
     stop_on_interrupt("stopping")?;
     let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
     let mut screen = Screen::new(mode);
     mode.notice("pilot:");
-    let pilot = execute_pilot(&experiment, &data, &place, Some(ledger.clone()), &mut |event| {
+    let pilot = execute_pilot(experiment, data, &place, Some(ledger.into()), &mut |event| {
         screen.show(event)
     })?;
     screen.finish();
     let Some(pilot) = pilot else {
         return stopped(&format!("stopped in the pilot; go on with --pilot {}", place.display()));
     };
-    let mut chooser = Chooser::new(&experiment, pilot, &data)?;
+    let mut chooser = Chooser::new(experiment, pilot, data)?;
     if let Some(agent) = agent {
         chooser.start_from(agent);
     }
@@ -118,17 +140,17 @@ pub fn execute(arguments: Arguments) -> Outcome {
         }
     }
     let best = best(&choices, arguments.choose.as_deref());
-    show::write(&choices, &out)?;
+    show::write(&choices, out)?;
     if let Some(agent) = chooser.agent() {
         agent.save(&out.join("agent.safetensors")).map_err(Failure::failed)?;
     }
     if let Some(best) = best {
-        let text = with_powers(&experiment, &best.powers_w, &ledger)?.to_toml();
+        let text = with_powers(experiment, &best.powers_w, ledger)?.to_toml();
         show::write_text(&out.join("powers.toml"), &text)?;
     }
     match arguments.format {
         Format::Json => output::json(&choices)?,
-        Format::Text => output::text_out(&show::table_of(&choices, &experiment, best, &out))?,
+        Format::Text => output::text_out(&show::table_of(&choices, experiment, best, out))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -172,20 +194,49 @@ fn optimizers(arguments: &Arguments) -> Result<Vec<Optimizer>, Failure> {
     }
 }
 
-/// The folder for the results: as asked for, or the first free one.
-fn folder(arguments: &Arguments) -> Result<PathBuf, Failure> {
+/// The folder for the results: as asked for, or the first free one. One in which a pilot was broken
+/// off is as good as free: the pilot goes on, and its ledger is charged no second time.
+fn folder(arguments: &Arguments, mode: Mode) -> Result<PathBuf, Failure> {
     if let Some(out) = &arguments.out {
-        return match is_free(out) {
+        let pilot = out.join("pilot");
+        return match is_free(out) || has_only_a_pilot(out) {
             true => Ok(out.clone()),
+            false if pilot.join("config.resolved.toml").is_file() => Err(Failure::usage(format!(
+                "--out {} exists already and is not empty: choose another folder; to use the \
+                 pilot that is in it, which may have been charged, add --pilot {}",
+                out.display(),
+                pilot.display()
+            ))),
             false => Err(Failure::usage(format!(
-                "--out {} exists already and is not empty: remove it, or choose another",
+                "--out {} exists already and is not empty: choose another folder",
                 out.display()
             ))),
         };
     }
     let name = arguments.source.name();
     let numbered = |n: u32| Path::new("runs").join(format!("{name}-power-{n}"));
-    Ok((1..).map(numbered).find(|path| is_free(path)).unwrap_or_default())
+    let free = (1..).find(|&n| is_free(&numbered(n))).unwrap_or_default();
+    if let Some(before) = free.checked_sub(1).map(numbered).filter(|out| has_only_a_pilot(out)) {
+        mode.notice(&format!(
+            "notice: {0} holds a pilot that was broken off; --out {0} goes on with it",
+            before.display()
+        ));
+    }
+    Ok(numbered(free))
+}
+
+/// Whether nothing is in a folder but a pilot, its ledger and what was left when they were made.
+fn has_only_a_pilot(out: &Path) -> bool {
+    let ours = |entry: std::io::Result<std::fs::DirEntry>| {
+        let Ok(entry) = entry else { return false };
+        let (name, kind) = (entry.file_name(), entry.file_type());
+        let name = name.to_string_lossy();
+        let is_own = name == "pilot"
+            || name.starts_with("ledger.db")
+            || (name.starts_with(".pilot.") && name.ends_with(".partial"));
+        is_own && kind.is_ok_and(|kind| !kind.is_symlink())
+    };
+    std::fs::read_dir(out).is_ok_and(|mut entries| entries.all(ours))
 }
 
 fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {

@@ -215,9 +215,30 @@ fn leftovers_of_a_killed_process_do_not_matter() {
     let world = World::new();
     fs::create_dir_all(world.cache()).unwrap();
     fs::write(world.cache().join(".lock"), "").unwrap();
-    fs::write(world.cache().join("train-images-idx3-ubyte.tmp"), [9; 100]).unwrap();
+    fs::write(world.cache().join(".lapa-1-1.tmp"), [9; 100]).unwrap();
     world.ensure(&world.set(vec![world.folder("good")])).0.unwrap();
     assert_eq!(world.cached().len(), 4);
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_in_the_cache_do_not_hang() {
+    let world = World::new();
+    let mkfifo = |name: &str| {
+        let path = world.cache().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    fs::create_dir_all(world.cache()).unwrap();
+    mkfifo(idx::FILES[1]);
+    // Like any other file that is not what it should be, it is fetched anew.
+    world.ensure(&world.set(vec![world.folder("good")])).0.unwrap();
+    assert_eq!(fs::read(world.cache().join(idx::FILES[1])).unwrap(), world.contents[1]);
+    fs::remove_file(world.cache().join(idx::FILES[1])).unwrap();
+    fs::remove_file(world.cache().join(".lock")).unwrap();
+    mkfifo(".lock");
+    let refused = world.ensure(&world.set(vec![world.folder("good")])).0.unwrap_err();
+    let source = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(refused.to_string().contains(".lock") && source.contains("regular"), "{refused}");
 }
 
 #[test]
