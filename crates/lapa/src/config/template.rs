@@ -5,13 +5,15 @@ use super::experiment::{Clip, Experiment, Start, Update};
 use super::radio::{Histograms, SymbolKind};
 use super::schema::{allowed, alternatives, json_schema, properties, words};
 use crate::aggregate::{GroundMetric, NOISE_WEIGHT, default_floor};
+use crate::data::CLASSES;
 use lapa_privacy::allocate::Basis;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Keys whose default follows other keys. The template shows them commented out, so that a change
 /// of those others takes effect.
-const FOLLOWERS: [&str; 45] = [
+const FOLLOWERS: [&str; 46] = [
+    "data.classes",
     "partition.devices",
     "partition.iid",
     "partition.non_iid",
@@ -67,6 +69,7 @@ pub fn template() -> String {
     values["partition"]["concentration"] = defaults::CONCENTRATION.into();
     values["partition"]["shards"] = defaults::SHARDS.into();
     for (section, key, value) in [
+        ("data", "classes", json!(CLASSES)),
         ("model", "start", json!(Start::default())),
         ("privacy", "epsilon", json!(defaults::EPSILON)),
         ("privacy", "initial_sigma", json!(defaults::INITIAL_SIGMA_EXAMPLE)),

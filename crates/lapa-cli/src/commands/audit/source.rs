@@ -43,7 +43,7 @@ impl Audited {
         let experiment = run.experiment()?;
         let unfinished = || ReportError::Unfinished(folder.into());
         let summary = read_summary(folder)?.ok_or_else(unfinished)?;
-        let data = load_data(&experiment.data.name, mode)?;
+        let data = load_data(&experiment.data, mode)?;
         if run.manifest()?.data.files != data.hashes {
             return Err(RunError::OtherData { path: folder.into() }.into());
         }
