@@ -80,6 +80,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
     // Powers that are given are what is to be replaced.
     experiment.control.power = PowerChoice::File;
     check(&experiment)?;
+    if optimizers.contains(&Optimizer::Ddpg) {
+        let devices = experiment.partition.devices as usize;
+        Settings::from(&experiment.control).check_for(devices).map_err(StagedError::from)?;
+    }
     notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
     let agent = match &arguments.agent {
         Some(path) => Some(load_agent(path, &experiment)?),
