@@ -47,7 +47,7 @@ fn source(config: &Bound<'_, PyAny>) -> PyResult<(String, String)> {
             "config is a path, TOML text (with a line break or `=` in it) or a dict of sections",
         )
     })?;
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = lapa::config::read_file(&path).map_err(|error| {
         ConfigError::new_err(format!("cannot read {}: {error}", path.display()))
     })?;
     Ok((text, path.display().to_string()))
@@ -55,8 +55,7 @@ fn source(config: &Bound<'_, PyAny>) -> PyResult<(String, String)> {
 
 /// The data set of an experiment.
 pub fn data(py: Python<'_>, experiment: &Experiment) -> PyResult<Dataset> {
-    let name = &experiment.data.name;
-    py.detach(|| lapa::data::load(name, &mut |_| {})).map_err(Raise::raise)
+    py.detach(|| experiment.data.load(&mut |_| {})).map_err(Raise::raise)
 }
 
 /// Plain values of a configuration. None stands for an absent key.
@@ -93,7 +92,13 @@ fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return Ok(text.into());
     }
     if let Ok(path) = value.extract::<PathBuf>() {
-        return Ok(path.display().to_string().into());
+        return match path.to_str() {
+            Some(path) => Ok(path.into()),
+            None => Err(PyValueError::new_err(format!(
+                "config: the path {} is not UTF-8, and a configuration can hold no other",
+                path.display()
+            ))),
+        };
     }
     match value.extract::<i64>() {
         Ok(number) => Ok(number.into()),

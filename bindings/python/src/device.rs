@@ -27,7 +27,8 @@ pub type Values<'py> = PyArrayLike1<'py, f32, AllowTypeChange>;
 /// what would pass its budget. The ledger counts everything that the device ever released.
 ///
 /// `config`: a path, TOML text or a dict of sections, with `transmit.uplink = "ideal"`.
-/// `images` (uint8, n × rows × cols) and `labels` (uint8, n) are the device's own records; without
+/// `images` (uint8, n × rows × cols) and `labels` (uint8, n) are the device's own records, of
+/// `classes`, by default `data.classes` of the configuration or 10; without
 /// them it has part `device` of the configuration's data set. With `samples` and `parameters`
 /// instead, the model is trained elsewhere, for example in PyTorch, and only `privatize` is used.
 /// `seeded=True` draws batches and noise from the configuration's seed: a simulation, which protects
@@ -93,7 +94,7 @@ impl Device {
 #[pymethods]
 impl Device {
     #[new]
-    #[pyo3(signature = (config, device, *, ledger, seeded=false, images=None, labels=None, classes=10,
+    #[pyo3(signature = (config, device, *, ledger, seeded=false, images=None, labels=None, classes=None,
                         samples=None, parameters=None, changes=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -104,7 +105,7 @@ impl Device {
         seeded: bool,
         images: Option<PyReadonlyArray3<'_, u8>>,
         labels: Option<PyReadonlyArray1<'_, u8>>,
-        classes: usize,
+        classes: Option<usize>,
         samples: Option<u32>,
         parameters: Option<usize>,
         changes: Option<Vec<String>>,
@@ -121,6 +122,10 @@ impl Device {
                     rows,
                     cols,
                 };
+                let classes = classes.unwrap_or(match experiment.data.classes {
+                    Some(classes) => classes as usize,
+                    None => lapa::data::CLASSES,
+                });
                 py.detach(|| {
                     Inner::with_records(&experiment, device, records, classes, seeded, &ledger)
                 })

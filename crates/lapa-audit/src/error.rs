@@ -31,6 +31,23 @@ pub enum AuditError {
          devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
     )]
     RealReleases,
+    /// Canaries that memory should not hold.
+    #[error(
+        "images of {pixels} pixels and {parameters} parameters: {canaries} canaries and their \
+         gradients need {needed} bytes, and {allowed} are allowed"
+    )]
+    TooLarge {
+        /// Pixels of an image.
+        pixels: u64,
+        /// Parameters of the model.
+        parameters: u64,
+        /// Canaries.
+        canaries: u64,
+        /// Bytes for them.
+        needed: u64,
+        /// The most there may be.
+        allowed: u64,
+    },
     /// The file system refused.
     #[error("cannot write {}: {source}", path.display())]
     Io {

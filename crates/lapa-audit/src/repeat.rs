@@ -7,7 +7,7 @@ use lapa::federation::{Federation, FederationError};
 use lapa::observe::DeviceRecords;
 use lapa_privacy::Release;
 
-use crate::canary::{Planted, Scorer, plant};
+use crate::canary::{Planted, Scorer, most_canaries, plant};
 use crate::ledger::{Checks, Heard, disagreements, update_releases};
 use crate::{Attack, AuditError, Listener, Options, Progress, Statement, Subject};
 
@@ -37,6 +37,24 @@ impl Repeated {
     }
 }
 
+/// Most bytes of canaries and their gradients: 8 GiB.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// Fails where canaries and their gradients are beyond [`MOST_BYTES`].
+fn check_size(subject: &Subject, options: &Options) -> Result<(), AuditError> {
+    let (experiment, data) = (subject.experiment(), subject.data());
+    let (rows, cols) = (data.train.rows, data.train.cols);
+    let network = lapa::model::network(&experiment.model, rows, cols, data.classes)
+        .map_err(|source| FederationError::Model { rows, cols, source })?;
+    let (pixels, parameters) = ((rows * cols) as u64, network.parameter_count() as u64);
+    let canaries = most_canaries(options.effort) as u64;
+    let (needed, allowed) = (canaries.saturating_mul(pixels + 4 * parameters), MOST_BYTES);
+    match needed <= allowed {
+        true => Ok(()),
+        false => Err(AuditError::TooLarge { pixels, parameters, canaries, needed, allowed }),
+    }
+}
+
 /// Repeats the subject's run with canaries among the records, and reads its transcript as it
 /// streams.
 ///
@@ -47,6 +65,7 @@ pub fn repeat(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Repeated, AuditError> {
+    check_size(subject, options)?;
     let planted = plant(subject, options)?;
     let mut experiment = subject.experiment().clone();
     experiment.observe.devices = ObserveDevices::List;

@@ -72,7 +72,7 @@ impl From<ConfigError> for Failure {
         let mut diagnostic = diagnostic(&format!("{place}{}", error.message()));
         diagnostic.help = error.help().map(visible);
         let report = match (error.file_name(), error.source_text(), error.span()) {
-            (Some(name), Some(text), Some(span)) => {
+            (Some(name), Some(text), Some(span)) if is_short(text, &span) => {
                 // Where the span is among the characters that are spelled out.
                 let at = |byte: usize| text.get(..byte).map_or(0, |before| visible(before).len());
                 let span = at(span.start)..at(span.end);
@@ -84,6 +84,18 @@ impl From<ConfigError> for Failure {
         };
         Self { code: 2, report }
     }
+}
+
+/// Whether what an error points at, and the lines around it, are short enough to be shown.
+fn is_short(text: &str, span: &std::ops::Range<usize>) -> bool {
+    const MOST: usize = 2000;
+    let (bytes, end) = (text.as_bytes(), text.len());
+    let before = &bytes[span.start.saturating_sub(MOST)..span.start.min(end)];
+    let after = &bytes[span.end.min(end)..(span.end + MOST).min(end)];
+    // The line itself, and one more.
+    let ends =
+        |part: &[u8]| part.len() < MOST || part.iter().filter(|&&byte| byte == b'\n').count() >= 2;
+    span.len() < MOST && ends(before) && ends(after)
 }
 
 impl From<PartitionError> for Failure {
@@ -102,6 +114,7 @@ impl From<RunError> for Failure {
             RunError::Federation(
                 FederationError::Partition(_)
                 | FederationError::Model { .. }
+                | FederationError::TooLarge(_)
                 | FederationError::Links(_)
                 | FederationError::Privatize(PrivatizeError::InitialSigma { .. }),
             ) => Self::usage(chain(&error)),
@@ -139,9 +152,9 @@ impl From<AuditError> for Failure {
     fn from(error: AuditError) -> Self {
         match error {
             AuditError::Federation(error) => RunError::from(error).into(),
-            AuditError::RealReleases | AuditError::Confidence { .. } => {
-                Self::usage(error.to_string())
-            }
+            AuditError::RealReleases
+            | AuditError::Confidence { .. }
+            | AuditError::TooLarge { .. } => Self::usage(error.to_string()),
             _ => Self::failed(error),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -38,6 +40,24 @@ impl Mode {
             say(text);
         }
     }
+}
+
+/// Does `work`, and says from time to time that it is not over where it takes longer than a second.
+pub fn patiently<T>(mode: Mode, what: &str, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (working, over) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let (start, mut pause) = (Instant::now(), Duration::from_secs(1));
+            while over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                let seconds = start.elapsed().as_secs_f64();
+                mode.notice(&format!("{what}: {} so far", duration(seconds)));
+                pause = Duration::from_secs(5);
+            }
+        });
+        let result = work();
+        drop(working);
+        result
+    })
 }
 
 /// Shows how a data set is fetched. Says nothing while all is in the cache.

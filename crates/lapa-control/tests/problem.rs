@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::ops::ControlFlow;
+
 use common::{FORMS, Kind, RULES, limits, problem, trace};
 use lapa::config::BoundForm;
 use lapa_control::power::{
     CostError, Limits, NoiseRule, Objective, ObjectiveError, Problem, ProblemError, Trace,
-    TraceArrays, TraceError, closed_form, privacy_cost,
+    TraceArrays, TraceError, closed_form, privacy_cost, privacy_cost_until,
 };
 use lapa_privacy::accountant::{Accountant, Rdp, gdp};
 use lapa_privacy::{Adjacency, ClipUnit, Mechanism, NoiseKind, Release, Sampling};
@@ -459,6 +461,20 @@ fn samples_are_costed_by_renyi_divergences_and_what_has_no_theorem_is_refused() 
     arrays.trust.fill(0.0);
     let alone = privacy_cost(&always(&arrays), &[1.0, 1.0], &vec![discrete; 2], 1e-5).unwrap();
     assert_eq!(alone.counted, alone.artificial_only);
+}
+
+/// Thousands of devices take a while, and whoever waits may stop.
+#[test]
+fn costs_of_many_devices_can_be_broken_off() {
+    let trace = trace(2, Kind { devices: 9, rounds: 3, ..Kind::default() });
+    let problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
+    let (amplitudes, mut asked) = (problem.limits().equal(), 0);
+    let cost = privacy_cost_until(&problem, &amplitudes, &vec![release(); 9], 1e-5, &mut || {
+        asked += 1;
+        if asked == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(matches!(cost, Err(CostError::Stopped)));
+    assert_eq!(asked, 4);
 }
 
 /// experiments/control says: the channel's noise on an update without artificial noise is of the

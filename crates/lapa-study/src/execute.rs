@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use lapa::data::{DataName, Dataset};
+use lapa::config::Data;
+use lapa::data::Dataset;
 
 use crate::cell::{Cell, CellError, Finished};
 use crate::store::{Results, Store, StoreError};
 
 /// The data sets of a study.
-pub type Datasets = BTreeMap<DataName, Dataset>;
+pub type Datasets = BTreeMap<Data, Dataset>;
 
 /// What happens while cells run. `cell` counts through the cells that were given.
 pub enum Event<'a> {
@@ -134,7 +135,7 @@ pub fn execute(
 /// Runs one cell in a worker. Who listens no more is not told.
 fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &Sender<Message>) {
     let _ = sender.send(Message::Started(index));
-    let data = &data[&cell.experiment().data.name];
+    let data = &data[&cell.experiment().data];
     let run = catch_unwind(AssertUnwindSafe(|| {
         cell.run(data, &mut |round| {
             let _ = sender.send(Message::Round(index, round));

@@ -5,9 +5,8 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{TOO_MANY, data, experiment, run};
+use common::{SYNTHETIC, TOO_MANY, data, experiment, run};
 use lapa::config::Override;
-use lapa::data::DataName;
 use lapa::run::{Outcome as RunOutcome, Run};
 use lapa_study::store::Store;
 use lapa_study::sweep::{Grid, MOST_CELLS, Outcome, Sweep, SweepError};
@@ -60,6 +59,7 @@ fn what_is_no_simulation_or_too_much_is_refused() {
         (&["run.rounds=1,x"], "--grid run.rounds=x: "),
         (&["privacy.ledger=a.db,b.db"], "privacy.ledger = \"a.db\": cells of a sweep are sim"),
         (&["privacy.entropy=seed,os"], "privacy.entropy = \"os\": cells of a sweep are kept"),
+        (&["run.rounds=1,1000000", "partition.iid=20"], "at most 10000000"),
         (&[&rounds, &rates], "160000 points, with 1 seeds each 160000 cells; at most 100000"),
     ] {
         let error = sweep(flags, 1).unwrap_err().to_string();
@@ -98,7 +98,7 @@ fn figures_are_those_of_separate_runs() {
             ];
             let changes = changes.map(|change| Override::parse(&change).unwrap());
             let folder = place.path().join(format!("run-{index}-{seed}"));
-            let data = data().remove(&DataName::Synthetic).unwrap();
+            let data = data().remove(&SYNTHETIC).unwrap();
             let run = Run::create(experiment(&changes).unwrap(), data, &folder).unwrap();
             let outcome = run.execute(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
             let RunOutcome::Finished(summary) = outcome else { panic!("not finished") };

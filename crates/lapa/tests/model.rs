@@ -485,3 +485,27 @@ fn logits_are_those_that_evaluation_judges() {
     }
     assert!((loss - expected).abs() < 1e-4, "{loss} {expected}");
 }
+
+/// Images that take turns in memory are judged as if they were there at once, to the bit.
+#[test]
+fn large_images_are_evaluated_in_turns_with_the_same_sums() {
+    let network = Network::new(Shape::new(1, 300, 280), &cnn(Norm::Group, 10)).unwrap();
+    assert!(network.footprint().samples_within(1 << 26) < 12);
+    let network = Arc::new(network);
+    let parameters = network.initial_parameters(&mut stream(7, Purpose::ModelInit, 0, 0));
+    let data = random_split(12, 300, 280, 10, 7);
+    let samples = all(&data);
+    let batch = Batch { data: &data, samples: &samples };
+    let mut worker = Worker::new(network);
+    let together = worker.logits(&parameters, &[], batch).to_vec();
+    let evaluation = worker.evaluate(&parameters, &[], batch);
+    let (mut correct, mut loss) = (0, 0.0);
+    for (sample, logits) in samples.chunks(1).zip(together.chunks_exact(10)) {
+        let alone = Batch { data: &data, samples: sample };
+        let one = worker.evaluate(&parameters, &[], alone);
+        correct += one.correct;
+        loss += one.loss_sum;
+        assert_eq!(worker.logits(&parameters, &[], alone), logits);
+    }
+    assert_eq!((evaluation.correct, evaluation.loss_sum.to_bits()), (correct, f64::to_bits(loss)));
+}

@@ -183,7 +183,7 @@ class Device:
         seeded: bool = False,
         images: npt.NDArray[np.uint8] | None = None,
         labels: npt.NDArray[np.uint8] | None = None,
-        classes: int = 10,
+        classes: int | None = None,
         samples: int | None = None,
         parameters: int | None = None,
         changes: Sequence[str] | None = None,

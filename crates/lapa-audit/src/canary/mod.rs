@@ -8,6 +8,6 @@ mod plant;
 mod run;
 mod score;
 
-pub(crate) use plant::{Canary, Planted, plant};
+pub(crate) use plant::{Canary, Planted, most_canaries, plant};
 pub use run::run;
 pub(crate) use score::Scorer;

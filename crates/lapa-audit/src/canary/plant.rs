@@ -63,6 +63,14 @@ fn dark(data: &Dataset) -> Vec<bool> {
     dark
 }
 
+/// Canaries, at most.
+pub(crate) fn most_canaries(effort: Effort) -> usize {
+    match effort {
+        Effort::Quick => 400,
+        Effort::Full => 2000,
+    }
+}
+
 /// As many canaries as the effort allows, spread over the devices. A canary takes the place of a
 /// record; where it is absent that place is empty, or if records are replaced, as it was.
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
@@ -72,10 +80,7 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
         .map_err(lapa::federation::FederationError::from)?;
     let sizes: Vec<u32> =
         partition.devices.iter().map(|device| device.samples.len() as u32).collect();
-    let most = match options.effort {
-        Effort::Quick => 400,
-        Effort::Full => 2000,
-    };
+    let most = most_canaries(options.effort);
     let each = usize::div_ceil(most, sizes.len().max(1)).max(TOGETHER);
     let replaced = experiment.privacy.adjacency == Adjacency::ReplaceOne;
     let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));

@@ -20,6 +20,8 @@ use crate::AuditError;
 const REPETITION: u64 = 3;
 /// Records evaluated together.
 const BLOCK: usize = 250;
+/// Bytes that they may take; of large images there are fewer.
+const BLOCK_BYTES: u64 = 1 << 26;
 
 /// Repeats a run.
 pub(super) struct Repeater<'a> {
@@ -116,12 +118,14 @@ impl<'a> Repeater<'a> {
 
     /// φ of each record under the model that is handed out.
     fn confidences(&self, federation: &Federation) -> Result<Vec<f64>, AuditError> {
-        let mut worker = Worker::new(Arc::new(self.network()?));
+        let network = Arc::new(self.network()?);
+        let block = network.footprint().samples_within(BLOCK_BYTES).min(BLOCK);
+        let mut worker = Worker::new(network);
         let model = federation.model();
         let data = &self.candidates.data().train;
         let (records, classes) = (self.candidates.records(), federation.network().classes());
         let mut confidences = Vec::with_capacity(records.len());
-        for samples in records.chunks(BLOCK) {
+        for samples in records.chunks(block) {
             let batch = Batch { data, samples };
             let logits = worker.logits(model.evaluated(), &model.statistics, batch);
             let labels = samples.iter().map(|&sample| usize::from(data.labels[sample as usize]));

@@ -20,7 +20,7 @@ mod sweep;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use lapa::config::{ConfigError, Experiment, Override, PartitionSpec};
+use lapa::config::{ConfigError, Data, Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
 use lapa::files::Folder;
 use lapa_study::execute::Datasets;
@@ -116,15 +116,18 @@ fn create_folder(out: &Path) -> Result<Folder, Failure> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
+    lapa::config::read_file(path)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
 }
 
 /// Loads a data set, with progress.
-fn load_data(name: &DataName, mode: Mode) -> Result<Dataset, DataError> {
+fn load_data(data: &Data, mode: Mode) -> Result<Dataset, DataError> {
     let mut progress = FetchProgress::new(mode);
-    lapa::data::load(name, &mut |event| progress.show(event))
+    data.load(&mut |event| progress.show(event))
 }
+
+/// Digits that need no file.
+const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
 
 /// Where an experiment comes from: a file or the quickstart, and flags.
 #[derive(Args)]
@@ -170,7 +173,7 @@ impl Source {
         let mut experiment = experiment(self.config.as_deref(), &changes)?;
         let mut data = self.load(std::slice::from_mut(&mut experiment), &changes, mode)?;
         // Unwrap safety: `load` has put it there.
-        let data = data.remove(&experiment.data.name).unwrap();
+        let data = data.remove(&experiment.data).unwrap();
         Ok((experiment, data))
     }
 
@@ -187,22 +190,22 @@ impl Source {
         let (mut data, mut replaced, mut notices) = (Datasets::new(), false, Vec::new());
         for experiment in experiments {
             if replaced {
-                experiment.data.name = DataName::Synthetic;
+                experiment.data = SYNTHETIC;
             }
-            if !data.contains_key(&experiment.data.name) {
-                let loaded = match load_data(&experiment.data.name, mode) {
+            if !data.contains_key(&experiment.data) {
+                let loaded = match load_data(&experiment.data, mode) {
                     Err(error) if may_replace => {
                         say(&format!("notice: {error}"));
                         say("notice: going on with built-in synthetic digits instead");
-                        (replaced, experiment.data.name) = (true, DataName::Synthetic);
-                        load_data(&experiment.data.name, mode)?
+                        (replaced, experiment.data) = (true, SYNTHETIC);
+                        load_data(&experiment.data, mode)?
                     }
                     result => result?,
                 };
-                data.insert(experiment.data.name.clone(), loaded);
+                data.insert(experiment.data.clone(), loaded);
             }
             if quickstart {
-                let images = data[&experiment.data.name].train.len();
+                let images = data[&experiment.data].train.len();
                 for notice in fit_sizes(&mut experiment.partition, changes, images) {
                     if !notices.contains(&notice) {
                         mode.notice(&notice);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
-use crate::progress::Mode;
+use crate::progress::{Mode, patiently};
 
 /// Show how many samples of which label each device holds.
 ///
@@ -31,10 +31,14 @@ pub struct Arguments {
 const MOST_ROWS: usize = 60;
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let (experiment, data) = arguments.source.prepare(None, Mode::choose(false))?;
-    let seed = experiment.run.seed;
-    let rows = partition(&experiment.partition, &data.train.labels, data.classes, seed)?.rows();
-    let plots = draw(&rows, &arguments.out)?;
+    let mode = Mode::choose(false);
+    let (experiment, data) = arguments.source.prepare(None, mode)?;
+    let (spec, seed) = (&experiment.partition, experiment.run.seed);
+    let partition = patiently(mode, "dealing out the samples", || {
+        partition(spec, &data.train.labels, data.classes, seed)
+    });
+    let rows = partition?.rows();
+    let plots = patiently(mode, "drawing", || draw(&rows, &arguments.out))?;
     match arguments.format {
         Format::Json => output::json(&json!({ "devices": rows, "plots": plots }))?,
         Format::Text => output::text_out(&text(&rows, &plots))?,

@@ -27,9 +27,9 @@ pub fn run_cells(
 ) -> Result<Executed, Failure> {
     let mut data = Datasets::new();
     for cell in cells {
-        let name = &cell.experiment().data.name;
-        if !data.contains_key(name) {
-            data.insert(name.clone(), load_data(name, mode)?);
+        let wanted = &cell.experiment().data;
+        if !data.contains_key(wanted) {
+            data.insert(wanted.clone(), load_data(wanted, mode)?);
         }
     }
     run_loaded(cells, &data, out, threads, mode)
@@ -48,7 +48,7 @@ pub fn run_loaded(
     let cores = available_parallelism().map_or(1, usize::from);
     let threads = threads.map_or(cores, |threads| threads as usize);
     let works: Vec<f64> =
-        cells.iter().map(|cell| cell.work(&data[&cell.experiment().data.name])).collect();
+        cells.iter().map(|cell| cell.work(&data[&cell.experiment().data])).collect();
     let mut open: Vec<(&str, f64)> = {
         let done = Results::read(&store, cells);
         for unusable in done.unusable() {

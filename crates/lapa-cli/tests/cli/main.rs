@@ -4,6 +4,7 @@ mod account;
 mod accuracy;
 mod audit;
 mod bound;
+mod bounds;
 mod config;
 mod data;
 #[cfg(unix)]

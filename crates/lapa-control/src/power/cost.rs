@@ -1,6 +1,7 @@
 //! What a choice of powers costs in privacy.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use lapa_privacy::accountant::{Accountant, Gdp, Rdp};
 use lapa_privacy::{AccountError, EventError, Mechanism, NoiseKind, Release};
@@ -27,6 +28,9 @@ pub enum CostError {
         /// The device.
         device: usize,
     },
+    /// The listener broke off.
+    #[error("stopped")]
+    Stopped,
     /// The amplitudes have no meaning.
     #[error(transparent)]
     Amplitudes(#[from] ObjectiveError),
@@ -69,6 +73,17 @@ pub fn privacy_cost(
     releases: &[Release],
     delta: f64,
 ) -> Result<PrivacyCost, CostError> {
+    privacy_cost_until(problem, amplitudes, releases, delta, &mut || ControlFlow::Continue(()))
+}
+
+/// As [`privacy_cost`]; `on_device` is asked before each device, and may break off.
+pub fn privacy_cost_until(
+    problem: &Problem,
+    amplitudes: &[f64],
+    releases: &[Release],
+    delta: f64,
+    on_device: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<PrivacyCost, CostError> {
     let trace = problem.trace();
     let (given, devices) = (releases.len(), trace.devices());
     if given != devices {
@@ -77,6 +92,9 @@ pub fn privacy_cost(
     let noise = problem.noise(amplitudes)?;
     let mut cost = PrivacyCost { counted: 0.0, artificial_only: 0.0 };
     for (device, release) in releases.iter().enumerate() {
+        if on_device().is_break() {
+            return Err(CostError::Stopped);
+        }
         let trust = trace.arrays().trust[device];
         let cells = (device..trace.rounds() * devices).step_by(devices);
         let sent: Vec<(f64, f64)> = cells

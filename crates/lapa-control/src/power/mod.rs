@@ -11,7 +11,7 @@ mod problem;
 mod trace;
 
 pub use closed_form::closed_form;
-pub use cost::{CostError, PrivacyCost, privacy_cost};
+pub use cost::{CostError, PrivacyCost, privacy_cost, privacy_cost_until};
 pub use evaluation::{Evaluation, Objective, ObjectiveError};
 pub use example::example;
 pub use lapa::privatize::NoiseRule;

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::{Live, Pilot, StagedError, problem};
 use crate::optimise::ddpg::{Agent, Settings};
-use crate::optimise::{CmaEs, Ddpg, Known, Optimiser, Progress, RandomSearch};
-use crate::power::{CostError, Objective, Problem, privacy_cost};
+use crate::optimise::{CmaEs, Ddpg, Known, OptimiseError, Optimiser, Progress, RandomSearch};
+use crate::power::{CostError, Objective, Problem, privacy_cost_until};
 
 /// The ways to choose powers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -187,7 +187,10 @@ impl Chooser {
             self.ddpg = Some(*ddpg);
         }
         let seconds = start.elapsed().as_secs_f64();
-        let (epsilon, epsilon_without_channel) = self.privacy(&optimum.amplitudes)?;
+        let (evaluations, best) = (optimum.evaluations, optimum.evaluation.objective);
+        let mut on_device = || on_progress(Progress { evaluations, of: evaluations, best });
+        let (epsilon, epsilon_without_channel) =
+            self.privacy(&optimum.amplitudes, &mut on_device)?;
         let evaluation = optimum.evaluation;
         let rounds = evaluation.switching_round;
         let sum = self.experiment.control.switch_rule == Some(SwitchRule::Sum);
@@ -223,6 +226,7 @@ impl Chooser {
             Optimizer::CmaEs => Box::new(CmaEs { evaluations: control.evaluations }),
             Optimizer::Ddpg => {
                 let settings = Settings::from(control);
+                settings.check_for(limits.devices())?;
                 let ddpg = match &self.start {
                     Some(agent) => Ddpg::with_agent(settings, agent)?,
                     None => Ddpg::new(settings)?,
@@ -232,15 +236,21 @@ impl Chooser {
         }))
     }
 
-    /// ε with the channel's noise counted, and without.
-    fn privacy(&self, amplitudes: &[f64]) -> Result<(Option<f64>, Option<f64>), StagedError> {
+    /// ε with the channel's noise counted, and without. `on_device` may break off.
+    fn privacy(
+        &self,
+        amplitudes: &[f64],
+        on_device: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<(Option<f64>, Option<f64>), StagedError> {
         let (privacy, histograms) =
             (&self.experiment.privacy, self.experiment.aggregate.histograms);
         if histograms == Some(Histograms::Exact) {
             return Ok((Some(f64::INFINITY), Some(f64::INFINITY)));
         }
-        let cost = privacy_cost(&self.problem, amplitudes, &self.pilot.releases, privacy.delta);
+        let (problem, releases) = (&self.problem, &self.pilot.releases);
+        let cost = privacy_cost_until(problem, amplitudes, releases, privacy.delta, on_device);
         let cost = match cost {
+            Err(CostError::Stopped) => return Err(OptimiseError::Stopped.into()),
             // Some costs are known only for a whole schedule.
             Err(CostError::Account { source: AccountError::Unsupported { .. }, .. }) => None,
             cost => Some(cost?),

@@ -38,6 +38,19 @@ pub enum StagedError {
         "transmit.uplink sends no amplitudes: there is no noise that powers could be fitted to"
     )]
     NoAmplitudes,
+    /// A pilot that memory should not hold.
+    #[error(
+        "`run.rounds` = {rounds} with `partition.devices` = {devices}: a pilot keeps numbers for \
+         each round and device, at most {} of them, and this makes {}",
+        super::MOST_CELLS,
+        u64::from(*rounds) * u64::from(*devices)
+    )]
+    TooLong {
+        /// Rounds.
+        rounds: u32,
+        /// Devices.
+        devices: u32,
+    },
     /// Nothing is hidden.
     #[error("privacy.allocator = \"none\" asks for no noise that powers could be fitted to")]
     NoNoise,

@@ -117,6 +117,10 @@ fn absolute(experiment: Experiment) -> Result<Experiment, StagedError> {
     })
 }
 
+/// Rounds times devices of a pilot, at most. Records, trace and problem have some hundred bytes for
+/// each.
+pub const MOST_CELLS: u64 = 10_000_000;
+
 /// Refuses what would fail after the pilot, before anything is spent.
 pub fn check(experiment: &Experiment) -> Result<(), StagedError> {
     if !experiment.transmit.is_analog() {
@@ -124,6 +128,13 @@ pub fn check(experiment: &Experiment) -> Result<(), StagedError> {
     }
     if experiment.privacy.allocator == AllocatorName::None {
         return Err(StagedError::NoNoise);
+    }
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
+        return Err(StagedError::TooLong { rounds, devices });
+    }
+    if experiment.control.power == PowerChoice::Ddpg {
+        Settings::from(&experiment.control).check_for(devices as usize)?;
     }
     limits(experiment)?;
     contraction(experiment, 1.0)?;

@@ -1,8 +1,8 @@
 //! The pilot: a run whose noise powers are fitted to.
 
 use lapa::config::{
-    Control, Entropy, Experiment, NoiseControl, ObserveDevices, Pilot as PilotData, PowerChoice,
-    Powers,
+    Control, Data, Entropy, Experiment, NoiseControl, ObserveDevices, Pilot as PilotData,
+    PowerChoice, Powers,
 };
 use lapa::data::{self, DataName, Dataset};
 use lapa::federation::Federation;
@@ -44,7 +44,7 @@ pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Exp
     pilot.observe.devices = ObserveDevices::List;
     match control.pilot {
         PilotData::Synthetic => {
-            pilot.data.name = DataName::Synthetic;
+            pilot.data = Data { name: DataName::Synthetic, classes: None };
             pilot.privacy.ledger = None;
             pilot.privacy.entropy = Entropy::Seed;
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lapa::config::ConfigError;
 
-use super::MOST_CELLS;
+use super::{MOST_CELLS, MOST_RECORDS};
 
 /// A sweep that cannot be.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,17 @@ pub enum SweepError {
         points: usize,
         /// Seeds of each.
         seeds: u32,
+    },
+    /// More records than memory should hold.
+    #[error(
+        "run.rounds = {rounds} with partition.devices = {devices}: a cell keeps a record of each \
+         device in each round, at most {MOST_RECORDS}: use fewer, or observe.devices = \"summary\""
+    )]
+    TooLong {
+        /// Rounds.
+        rounds: u32,
+        /// Devices.
+        devices: u32,
     },
     /// A ledger, which cells would share.
     #[error(

@@ -5,7 +5,7 @@ mod grid;
 mod outcome;
 mod plots;
 
-use lapa::config::{ConfigError, Entropy, Experiment, Override};
+use lapa::config::{ConfigError, Entropy, Experiment, ObserveDevices, Override};
 
 pub use error::SweepError;
 pub use grid::{Grid, Key, Setting};
@@ -16,6 +16,8 @@ use crate::cell::Cell;
 
 /// Cells that a sweep has at most.
 pub const MOST_CELLS: usize = 100_000;
+/// Records of devices that a cell keeps until its end, at most.
+pub const MOST_RECORDS: u64 = lapa_control::staged::MOST_CELLS;
 
 /// A grid, and the experiment at each of its points.
 #[derive(Clone, Debug)]
@@ -78,13 +80,18 @@ impl Sweep {
     }
 }
 
-/// Refuses what is no simulation, and seeds that cannot be written.
+/// Refuses what is no simulation, what memory should not hold, and seeds that cannot be written.
 fn check(experiment: &Experiment, seeds: u32) -> Result<(), SweepError> {
     if let Some(ledger) = &experiment.privacy.ledger {
         return Err(SweepError::Ledger(ledger.clone()));
     }
     if experiment.privacy.entropy == Entropy::Os {
         return Err(SweepError::Entropy);
+    }
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    let records = experiment.run.participation * f64::from(rounds) * f64::from(devices);
+    if experiment.observe.devices == ObserveDevices::List && records > MOST_RECORDS as f64 {
+        return Err(SweepError::TooLong { rounds, devices });
     }
     // TOML has no larger number.
     match experiment.run.seed.checked_add(u64::from(seeds)) {

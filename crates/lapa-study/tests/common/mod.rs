@@ -3,24 +3,27 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use lapa::config::{ConfigError, Experiment, Override};
+use lapa::config::{ConfigError, Data, Experiment, Override};
 use lapa::data::{DataName, Split};
 use lapa_study::cell::Cell;
 use lapa_study::execute::{Datasets, Event, Executed, execute};
 use lapa_study::store::Store;
 
+/// What the cells train on.
+pub const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
+
 /// The first few hundred synthetic digits.
 pub fn data() -> Datasets {
     static DATA: OnceLock<Datasets> = OnceLock::new();
     let data = DATA.get_or_init(|| {
-        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
+        let mut data = SYNTHETIC.load(&mut |_| {}).unwrap();
         let shorten = |split: &mut Split, len: usize| {
             Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
             split.labels.truncate(len);
         };
         shorten(&mut data.train, 600);
         shorten(&mut data.test, 100);
-        Datasets::from([(DataName::Synthetic, data)])
+        Datasets::from([(SYNTHETIC, data)])
     });
     data.clone()
 }

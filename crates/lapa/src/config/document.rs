@@ -7,12 +7,15 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
 pub(super) struct Document<'a> {
     file_name: &'a str,
     text: &'a str,
+    /// The text again, for errors.
+    shared: Arc<str>,
     tree: DeTable<'a>,
     /// Per dotted path that a flag set (or had to create): that flag.
     flags: BTreeMap<String, &'a Override>,
@@ -24,7 +27,13 @@ impl<'a> Document<'a> {
         file_name: &'a str,
         overrides: &'a [Override],
     ) -> Result<Self, ConfigError> {
-        let mut document = Self { file_name, text, tree: DeTable::new(), flags: BTreeMap::new() };
+        let mut document = Self {
+            file_name,
+            text,
+            shared: text.into(),
+            tree: DeTable::new(),
+            flags: BTreeMap::new(),
+        };
         let not_toml = |e: &toml::de::Error| format!("not valid TOML: {}", e.message());
         let tree = DeTable::parse(text)
             .map_err(|e| document.error_at("", e.span().unwrap_or(0..0), not_toml(&e), None))?;
@@ -97,7 +106,7 @@ impl<'a> Document<'a> {
     ) -> ConfigError {
         let place = match self.flags.get(path) {
             Some(flag) => flag.place(),
-            None => Place::File { name: self.file_name.into(), text: self.text.into(), span },
+            None => Place::File { name: self.file_name.into(), text: self.shared.clone(), span },
         };
         ConfigError { message, help, place: Box::new(place) }
     }

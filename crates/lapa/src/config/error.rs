@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A mistake in a configuration file or in a flag that sets a key.
 ///
@@ -19,7 +20,8 @@ pub struct ConfigError {
 pub(super) enum Place {
     File {
         name: String,
-        text: String,
+        /// Shared by all errors of the file.
+        text: Arc<str>,
         span: Range<usize>,
     },
     /// The flag's name, and what stands after it.

@@ -67,10 +67,13 @@ pub struct Run {
 }
 
 /// `[data]`
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Data {
     /// The data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
     pub name: crate::data::DataName,
+    /// `idx:PATH`: number of classes; that of the test labels where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<u32>,
 }
 
 /// `[partition]`: who holds which samples.

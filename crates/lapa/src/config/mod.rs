@@ -30,7 +30,9 @@ mod template;
 mod tests;
 mod verify;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
 use crate::data::DataName;
 
@@ -50,6 +52,23 @@ pub use radio::{
 pub use schema::json_schema;
 pub use template::template;
 
+/// Most bytes of a configuration. In memory each may take fifty.
+pub const MOST_BYTES: usize = 8 << 20;
+
+/// The text of a configuration file; an error if it is longer than [`MOST_BYTES`].
+pub fn read_file(path: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MOST_BYTES {
+        let what = format!("it has more than the {MOST_BYTES} bytes that a configuration may have");
+        return Err(Error::new(ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Error::new(ErrorKind::InvalidData, format!("byte {at} is not UTF-8"))
+    })
+}
+
 impl Experiment {
     /// Reads a configuration file. Flags win over the file, and both win over the defaults.
     pub fn from_toml(
@@ -57,12 +76,28 @@ impl Experiment {
         file_name: &str,
         overrides: &[Override],
     ) -> Result<Self, ConfigError> {
+        if text.len() > MOST_BYTES {
+            let place = error::Place::File { name: file_name.into(), text: "".into(), span: 0..0 };
+            let message = format!("{} bytes: expected at most {MOST_BYTES}", text.len());
+            return Err(ConfigError { message, help: None, place: Box::new(place) });
+        }
         let document = document::Document::parse(text, file_name, overrides)?;
         verify::verify(&document, &json_schema())?;
-        resolve::resolve(document.raw()?, &document)
+        let experiment = resolve::resolve(document.raw()?, &document)?;
+        // Written down with all its digits it must be read again.
+        if text.len() > MOST_BYTES / 64 {
+            let written = experiment.to_toml().len();
+            if written > MOST_BYTES {
+                let message =
+                    format!("written in full {written} bytes: expected at most {MOST_BYTES}");
+                return Err(document.error_at("", 0..0, message, None));
+            }
+        }
+        Ok(experiment)
     }
 
-    /// The experiment with paths that hold in any folder; or the path that has no such form.
+    /// The experiment with paths that hold in any folder; or the path that has no such form, or none
+    /// that a configuration can hold.
     pub fn with_absolute_paths(mut self) -> Result<Self, (PathBuf, std::io::Error)> {
         let idx = match &mut self.data.name {
             DataName::Idx(path) => Some(path),
@@ -70,13 +105,22 @@ impl Experiment {
         };
         for path in idx.into_iter().chain(&mut self.privacy.ledger) {
             *path = std::path::absolute(&*path).map_err(|error| (path.clone(), error))?;
+            if path.to_str().is_none() {
+                let what = "this path is not UTF-8, and a configuration can hold no other: rename \
+                            the folder, or use another";
+                return Err((path.clone(), Error::new(ErrorKind::InvalidInput, what)));
+            }
         }
         Ok(self)
     }
 
     /// The configuration with every key that applies. Reading it back gives the same experiment.
+    ///
+    /// # Panics
+    /// If a path is not UTF-8, which no configuration gives and [`Self::with_absolute_paths`]
+    /// refuses.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("an experiment holds only numbers, words and pairs")
+        toml::to_string(self).expect("an experiment holds only numbers, words and UTF-8 paths")
     }
 }
 

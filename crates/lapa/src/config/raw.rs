@@ -20,6 +20,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::path::PathBuf;
 
+/// Most rounds: metrics and plots have a line and a point for each.
+const MOST_ROUNDS: u32 = 1_000_000;
+/// Most devices: each has a place, a channel and an account in the ledger.
+pub(super) const MOST_DEVICES: u32 = 1_000_000;
+
 /// An experiment of lapa: private federated learning over wireless links.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -58,7 +63,7 @@ pub(super) struct RawExperiment {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRun {
     /// Communication rounds.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MOST_ROUNDS))]
     pub rounds: Option<u32>,
     /// Seed of every random choice; the same seed gives the same run.
     pub seed: Option<u64>,
@@ -85,6 +90,10 @@ pub(super) struct RawData {
         "examples" = ["mnist", "fashion-mnist", "synthetic", "idx:PATH"]
     ))]
     pub name: Option<String>,
+    /// Data idx:PATH: number of classes; labels are below it. Default: the largest label of the
+    /// test set, which is public, and one more.
+    #[schemars(range(min = 2, max = 256))]
+    pub classes: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -93,11 +102,13 @@ pub(super) struct RawPartition {
     /// How the training set is split over the devices.
     pub scheme: Option<Scheme>,
     /// Number of devices. Scheme mix: the sum of iid and non_iid.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = MOST_DEVICES))]
     pub devices: Option<u32>,
     /// Scheme mix: devices that hold all labels equally.
+    #[schemars(range(max = MOST_DEVICES))]
     pub iid: Option<u32>,
     /// Scheme mix: devices that hold only a few labels.
+    #[schemars(range(max = MOST_DEVICES))]
     pub non_iid: Option<u32>,
     /// Scheme mix: how many labels a non-IID device holds.
     pub labels: Option<RawRange>,

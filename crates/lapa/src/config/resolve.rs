@@ -10,11 +10,12 @@ use super::experiment::{
 };
 use super::radio::Powers;
 use super::raw::{
-    RawExperiment, RawLearn, RawModel, RawPartition, RawPowers, RawPrivacy, RawRange, RawRun,
+    MOST_DEVICES, RawData, RawExperiment, RawLearn, RawModel, RawPartition, RawPowers, RawPrivacy,
+    RawRange, RawRun,
 };
 use super::verify::nearest;
 use super::{privacy, resolve_control, resolve_radio};
-use crate::data::DataName;
+use crate::data::{CLASSES, DataName};
 
 pub(super) fn resolve(
     mut raw: RawExperiment,
@@ -24,9 +25,9 @@ pub(super) fn resolve(
     resolve_radio::prefer_flags(&mut raw.aggregate, raw.transmit.uplink, document);
     resolve_control::prefer_flags(&mut raw.control, &mut raw.transmit, document);
     let profile = raw.profile.unwrap_or_default();
-    let data = data(raw.data.name, document)?;
-    let model = model(&raw.model, profile, &data, document)?;
-    let learn = learn(&raw.learn, profile, &data, &raw.privacy, document)?;
+    let data = data(raw.data, document)?;
+    let model = model(&raw.model, profile, &data.name, document)?;
+    let learn = learn(&raw.learn, profile, &data.name, &raw.privacy, document)?;
     if model.norm == Norm::Batch && learn.clip == Clip::Sample {
         return Err(document.error(
             &["model.norm", "learn.clip", "profile"],
@@ -64,7 +65,7 @@ pub(super) fn resolve(
     Ok(Experiment {
         profile,
         run: run(&raw.run),
-        data: Data { name: data },
+        data,
         partition,
         model,
         learn,
@@ -88,14 +89,29 @@ fn run(raw: &RawRun) -> Run {
     }
 }
 
-fn data(name: Option<String>, document: &Document) -> Result<DataName, ConfigError> {
-    let Some(name) = name else { return Ok(defaults::DATA) };
-    let guess = nearest(&name, ["mnist", "fashion-mnist", "synthetic"]);
-    let help = guess.map_or("a folder of IDX files is written idx:PATH".into(), |guess| {
-        format!("did you mean \"{guess}\"?")
-    });
-    DataName::try_from(name)
-        .map_err(|e| document.error(&["data.name"], format!("`data.name`: {e}"), &help))
+fn data(raw: RawData, document: &Document) -> Result<Data, ConfigError> {
+    let name = match raw.name {
+        None => defaults::DATA,
+        Some(name) => {
+            let guess = nearest(&name, ["mnist", "fashion-mnist", "synthetic"]);
+            let help = guess.map_or("a folder of IDX files is written idx:PATH".into(), |guess| {
+                format!("did you mean \"{guess}\"?")
+            });
+            DataName::try_from(name)
+                .map_err(|e| document.error(&["data.name"], format!("`data.name`: {e}"), &help))?
+        }
+    };
+    if let (Some(classes), false) = (raw.classes, matches!(name, DataName::Idx(_))) {
+        return Err(document.error(
+            &["data.classes", "data.name"],
+            format!(
+                "`data.classes` = {classes} does not go with `data.name` = {}, which has {CLASSES}",
+                word(name)
+            ),
+            "remove data.classes, or use data.name = \"idx:PATH\"",
+        ));
+    }
+    Ok(Data { name, classes: raw.classes })
 }
 
 fn model(
@@ -275,13 +291,12 @@ fn mix_devices(raw: &RawPartition, document: &Document) -> Result<[u32; 3], Conf
             let iid = iid.unwrap_or(defaults::IID);
             let non_iid = non_iid.unwrap_or(defaults::NON_IID);
             match u32::try_from(sum(iid, non_iid)) {
-                Ok(devices @ 1..) => Ok([devices, iid, non_iid]),
+                Ok(devices @ 1..=MOST_DEVICES) => Ok([devices, iid, non_iid]),
                 _ => error(
                     format!(
                         "`partition.iid` = {iid} and `partition.non_iid` = {non_iid} make {} \
-                         devices: expected from 1 to {}",
-                        sum(iid, non_iid),
-                        u32::MAX
+                         devices: expected from 1 to {MOST_DEVICES}",
+                        sum(iid, non_iid)
                     ),
                     "change partition.iid or partition.non_iid",
                 ),

@@ -14,7 +14,7 @@ fn read(text: &str) -> Result<Experiment, ConfigError> {
 }
 
 fn run() -> impl Strategy<Value = Run> {
-    (1..=u32::MAX, any::<u64>(), 0..=1024usize, 1e-9..=1.0f64, 1..99u32, 1..99u32).prop_map(
+    (1..=1_000_000u32, any::<u64>(), 0..=1024usize, 1e-9..=1.0f64, 1..99u32, 1..99u32).prop_map(
         |(rounds, seed, threads, participation, evaluate_every, checkpoint_every)| Run {
             rounds,
             seed,
@@ -255,7 +255,14 @@ fn control() -> impl Strategy<Value = Control> {
 }
 
 fn experiments() -> impl Strategy<Value = Experiment> {
-    let data = select(vec!["mnist", "fashion-mnist", "synthetic", "idx:a \"b\"\\c\n"]);
+    let idx = "idx:a \"b\"\\c\n";
+    let data = select(vec![
+        ("mnist", None),
+        ("fashion-mnist", None),
+        ("synthetic", None),
+        (idx, None),
+        (idx, Some(256)),
+    ]);
     let words = (
         select(vec![Profile::Certified, Profile::Paper]),
         select(vec![Update::Gradient, Update::Epoch]),
@@ -276,7 +283,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         )| {
             clip = needed_clip.unwrap_or(clip);
             update = needed_update.unwrap_or(update);
-            if data == "synthetic" {
+            if data.0 == "synthetic" {
                 model.start = Start::Random;
             }
             if clip == Clip::Sample && model.norm == Norm::Batch {
@@ -296,7 +303,10 @@ fn experiments() -> impl Strategy<Value = Experiment> {
             Experiment {
                 profile,
                 run,
-                data: Data { name: DataName::try_from(data.to_owned()).unwrap() },
+                data: Data {
+                    name: DataName::try_from(data.0.to_owned()).unwrap(),
+                    classes: data.1,
+                },
                 partition,
                 model,
                 learn: Learn {

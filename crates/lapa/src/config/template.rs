@@ -6,13 +6,15 @@ use super::experiment::{Clip, Experiment, Start, Update};
 use super::radio::{Histograms, SymbolKind};
 use super::schema::{allowed, alternatives, json_schema, properties, words};
 use crate::aggregate::{GroundMetric, NOISE_WEIGHT, default_floor};
+use crate::data::CLASSES;
 use lapa_privacy::allocate::Basis;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// Keys whose default follows other keys. The template shows them commented out, so that a change
 /// of those others takes effect.
-const FOLLOWERS: [&str; 45] = [
+const FOLLOWERS: [&str; 46] = [
+    "data.classes",
     "partition.devices",
     "partition.iid",
     "partition.non_iid",
@@ -88,6 +90,7 @@ pub fn template(base: &str) -> Result<String, ConfigError> {
 fn with_examples(mut values: Value) -> Value {
     let metric = GroundMetric::default();
     for (section, key, value) in [
+        ("data", "classes", json!(CLASSES)),
         ("partition", "concentration", json!(defaults::CONCENTRATION)),
         ("partition", "shards", json!(defaults::SHARDS)),
         ("model", "start", json!(Start::default())),

@@ -4,41 +4,102 @@ use super::document::Document;
 use super::error::ConfigError;
 use super::schema::{allowed, alternatives, properties, words};
 use serde_json::Value;
+use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Finds the first unknown key, wrong type or value out of range.
-pub(super) fn verify(document: &Document, schema: &Value) -> Result<(), ConfigError> {
-    let mut errors = Vec::new();
-    visit(document, schema, document.tree(), schema, None, &mut errors);
-    let first = errors.into_iter().min_by_key(|error| error.span().map(|span| span.start));
-    first.map_or(Ok(()), Err)
+/// Mistakes that are named beside the first; the others are counted.
+const NAMED: usize = 5;
+/// Characters of a value that an error shows.
+const SHOWN: usize = 80;
+
+/// A key that does not exist, or one with a value that it does not allow.
+struct Mistake<'a> {
+    path: String,
+    key: &'a Spanned<Cow<'a, str>>,
+    value: &'a Spanned<DeValue<'a>>,
+    /// What the key allows; none if it does not exist.
+    rule: Option<&'a Value>,
+    /// The section that it stands in.
+    section: &'a Value,
 }
 
-fn visit(
-    document: &Document,
-    root: &Value,
-    table: &DeTable,
-    schema: &Value,
+/// Finds unknown keys, wrong types and values out of range. The error is the first of them, and
+/// counts the others.
+pub(super) fn verify(document: &Document, schema: &Value) -> Result<(), ConfigError> {
+    let mut mistakes = Vec::new();
+    visit(document.tree(), schema, None, &mut mistakes);
+    // Flags first, then in the order of the file.
+    mistakes.sort_by_key(|mistake| mistake.start(document));
+    let Some((first, others)) = mistakes.split_first() else { return Ok(()) };
+    let mut error = first.error(document, schema);
+    if !others.is_empty() {
+        let more = more(document, schema, others);
+        error.help = Some(error.help.map_or(more.clone(), |help| format!("{help}\n{more}")));
+    }
+    Err(error)
+}
+
+/// "2 more mistakes: `run.sede` (3:1), `x` (5:1)"
+fn more(document: &Document, schema: &Value, others: &[Mistake]) -> String {
+    let named = others.iter().take(NAMED).map(|mistake| {
+        let error = mistake.error(document, schema);
+        let place = match (error.line_column(), error.flag()) {
+            (Some((line, column)), _) => format!("{line}:{column}"),
+            (None, flag) => flag.unwrap_or_default().to_owned(),
+        };
+        format!("`{}` ({})", cut(&mistake.path), cut(&place))
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let (count, rest) = (others.len(), if others.len() > NAMED { ", …" } else { "" });
+    let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+    format!("{count} more {mistakes}: {named}{rest}")
+}
+
+fn visit<'a>(
+    table: &'a DeTable<'a>,
+    schema: &'a Value,
     section: Option<&str>,
-    errors: &mut Vec<ConfigError>,
+    mistakes: &mut Vec<Mistake<'a>>,
 ) {
     let known = properties(schema);
     for (key, value) in table {
-        let path = match section {
+        let path = || match section {
             Some(section) => format!("{section}.{}", key.get_ref()),
             None => key.get_ref().to_string(),
         };
+        let mistake = |rule| Mistake { path: path(), key, value, rule, section: schema };
         match (known.and_then(|known| known.get(key.get_ref().as_ref())), value.get_ref()) {
-            (None, _) => errors.push(unknown(document, root, schema, &path, key)),
+            (None, _) => mistakes.push(mistake(None)),
             (Some(inner), DeValue::Table(table)) if properties(inner).is_some() => {
-                visit(document, root, table, inner, Some(&path), errors);
+                visit(table, inner, Some(&path()), mistakes);
             }
-            (Some(rule), found) if !allows(rule, found) => {
-                errors.push(refused(document, rule, &path, value));
-            }
+            (Some(rule), found) if !allows(rule, found) => mistakes.push(mistake(Some(rule))),
             _ => {}
         }
+    }
+}
+
+impl Mistake<'_> {
+    /// Where it stands in the file; none in a flag.
+    fn start(&self, document: &Document) -> Option<usize> {
+        let span = if self.rule.is_some() { self.value.span() } else { self.key.span() };
+        (!document.is_flagged(&self.path)).then_some(span.start)
+    }
+
+    fn error(&self, document: &Document, root: &Value) -> ConfigError {
+        match self.rule {
+            Some(rule) => refused(document, rule, &self.path, self.value),
+            None => unknown(document, root, self.section, &self.path, self.key),
+        }
+    }
+}
+
+/// The beginning of a text, with a mark where more follows.
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
     }
 }
 
@@ -102,8 +163,8 @@ fn allows(schema: &Value, value: &DeValue) -> bool {
 
 fn refused(document: &Document, rule: &Value, path: &str, value: &Spanned<DeValue>) -> ConfigError {
     let shown = match value.get_ref() {
-        DeValue::Table(_) => "a table",
-        _ => document.shown(path, value),
+        DeValue::Table(_) => "a table".into(),
+        _ => cut(document.shown(path, value)),
     };
     let message = format!("`{path}` is {shown}: expected {}", allowed(rule));
     let text = value.get_ref().as_str();
@@ -117,7 +178,7 @@ fn unknown(
     root: &Value,
     schema: &Value,
     path: &str,
-    key: &Spanned<std::borrow::Cow<str>>,
+    key: &Spanned<Cow<str>>,
 ) -> ConfigError {
     let name = key.get_ref().as_ref();
     let siblings: Vec<&str> =
@@ -130,7 +191,7 @@ fn unknown(
         Some((section, _)) => Some(format!("`{name}` belongs to [{section}]")),
         None => nearest(name, siblings.iter().copied()).map(|k| format!("did you mean `{k}`?")),
     };
-    let message = format!("unknown key `{path}`: expected one of {}", siblings.join(", "));
+    let message = format!("unknown key `{}`: expected one of {}", cut(path), siblings.join(", "));
     document.error_at(path, key.span(), message, help)
 }
 
@@ -139,6 +200,9 @@ pub(super) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    if word.len() > SHOWN {
+        return None;
+    }
     let word = word.to_lowercase();
     candidates
         .into_iter()

@@ -20,8 +20,8 @@ fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf
         .ok_or(DataError::NoCacheFolder)
 }
 
-/// Loads a folder of IDX files with the standard names, plain or gzip.
-pub fn load(folder: &Path) -> Result<Dataset, DataError> {
+/// Loads a folder of IDX files with the standard names, plain or gzip; as [`dataset`].
+pub fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset, DataError> {
     let problem = |problem: String| DataError::Idx { path: folder.into(), problem };
     if !folder.is_dir() {
         return Err(problem("is not a folder, expected a folder of IDX files".into()));
@@ -39,18 +39,27 @@ pub fn load(folder: &Path) -> Result<Dataset, DataError> {
         read(test_images, 3)?,
         read(test_labels, 1)?,
     ];
-    dataset(DataName::Idx(folder.into()), folder.display().to_string(), files)
+    dataset(DataName::Idx(folder.into()), folder.display().to_string(), files, classes)
 }
 
 /// Joins four files, in the order of [`idx::FILES`].
-pub fn dataset(name: DataName, source: String, files: [Idx; 4]) -> Result<Dataset, DataError> {
+///
+/// Without `classes` their number is that of the test labels. Training labels are private: the
+/// number, which shapes the model, must not follow from them.
+pub fn dataset(
+    name: DataName,
+    source: String,
+    files: [Idx; 4],
+    classes: Option<u32>,
+) -> Result<Dataset, DataError> {
     let hashes = idx::FILES
         .iter()
         .zip(&files)
         .map(|(name, idx)| FileHash { file: name.to_string(), sha256: idx.sha256.clone() })
         .collect();
     let [train_images, train_labels, test_images, test_labels] = files;
-    let (test_path, labels_path) = (test_images.path.clone(), train_labels.path.clone());
+    let (test_path, label_paths) =
+        (test_images.path.clone(), [train_labels.path.clone(), test_labels.path.clone()]);
     let train = idx::split(train_images, train_labels)?;
     let test = idx::split(test_images, test_labels)?;
     if (test.rows, test.cols) != (train.rows, train.cols) {
@@ -60,12 +69,32 @@ pub fn dataset(name: DataName, source: String, files: [Idx; 4]) -> Result<Datase
         );
         return Err(DataError::Idx { path: test_path, problem });
     }
-    let largest = train.labels.iter().chain(&test.labels).max().copied().unwrap_or(0);
-    if largest == 0 {
-        let problem = "every label is 0, expected at least 2 classes".into();
-        return Err(DataError::Idx { path: labels_path, problem });
+    let [train_path, test_path] = label_paths;
+    let largest = test.labels.iter().max().copied().unwrap_or(0);
+    let (found, origin) = match classes {
+        Some(classes) => (classes as usize, "data.classes"),
+        None if largest == 0 => {
+            let problem = "every label is 0, expected at least 2 classes; or set data.classes";
+            return Err(DataError::Idx { path: test_path, problem: problem.into() });
+        }
+        None => (usize::from(largest) + 1, "the largest label of the test set, and one more"),
+    };
+    for (path, labels) in [(train_path, &train.labels), (test_path, &test.labels)] {
+        check_labels(labels, found, origin).map_err(|problem| DataError::Idx { path, problem })?;
     }
-    Ok(Dataset { name, source, train, test, classes: largest as usize + 1, hashes })
+    Ok(Dataset { name, source, train, test, classes: found, hashes })
+}
+
+/// Fails where a label is not below the number of classes.
+fn check_labels(labels: &[u8], classes: usize, origin: &str) -> Result<(), String> {
+    match labels.iter().position(|&label| usize::from(label) >= classes) {
+        None => Ok(()),
+        Some(index) => Err(format!(
+            "label {index} (from 0) is {}, expected below {classes}, which is {origin}: set \
+             data.classes to the number of classes",
+            labels[index]
+        )),
+    }
 }
 
 #[cfg(test)]

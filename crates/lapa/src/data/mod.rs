@@ -20,6 +20,11 @@ use std::sync::Arc;
 use known::Known;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Data;
+
+/// Classes of the data sets that have a name.
+pub const CLASSES: usize = 10;
+
 /// Which data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -150,15 +155,24 @@ pub enum CacheState {
     Altered(String),
 }
 
-/// The data set, ready for training; fetches and caches it first if need be.
+/// The data set, ready for training; fetches and caches it first if need be. As [`Data::load`],
+/// with the classes of the test labels.
 pub fn load(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset, DataError> {
-    match name {
-        DataName::Mnist => load_known(name, &known::mnist(), &cache_dir()?, on_event),
-        DataName::FashionMnist => {
-            load_known(name, &known::fashion_mnist(), &cache_dir()?, on_event)
+    Data { name: name.clone(), classes: None }.load(on_event)
+}
+
+impl Data {
+    /// The data set, ready for training; fetches and caches it first if need be.
+    pub fn load(&self, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset, DataError> {
+        let name = &self.name;
+        match name {
+            DataName::Mnist => load_known(name, &known::mnist(), &cache_dir()?, on_event),
+            DataName::FashionMnist => {
+                load_known(name, &known::fashion_mnist(), &cache_dir()?, on_event)
+            }
+            DataName::Synthetic => Ok(synthetic::dataset(synthetic::TRAIN, synthetic::TEST)),
+            DataName::Idx(folder) => folder::load(folder, self.classes),
         }
-        DataName::Synthetic => Ok(synthetic::dataset(synthetic::TRAIN, synthetic::TEST)),
-        DataName::Idx(folder) => folder::load(folder),
     }
 }
 
@@ -175,7 +189,10 @@ pub fn get(
 ) -> Result<Option<PathBuf>, DataError> {
     match name {
         DataName::Synthetic => Ok(None),
-        DataName::Idx(folder) => folder::load(folder).map(|_| Some(folder.clone())),
+        DataName::Idx(folder) => {
+            load(name, on_event)?;
+            Ok(Some(folder.clone()))
+        }
         DataName::Mnist | DataName::FashionMnist => {
             load(name, on_event)?;
             Ok(Some(cache_dir()?.join(String::from(name.clone()))))
@@ -214,7 +231,7 @@ fn load_known(
     on_event: &mut dyn FnMut(FetchEvent),
 ) -> Result<Dataset, DataError> {
     let found = fetch::ensure(set, &cache.join(set.name), on_event)?;
-    folder::dataset(name.clone(), found.source, found.files)
+    folder::dataset(name.clone(), found.source, found.files, Some(CLASSES as u32))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::glyphs::GLYPHS;
-use super::{DataName, Dataset, FileHash, Split, idx};
+use super::{CLASSES, DataName, Dataset, FileHash, Split, idx};
 use crate::seed::{self, Purpose, Stream};
 
 /// Number of training images.
@@ -18,7 +18,6 @@ pub const TRAIN: usize = 20_000;
 pub const TEST: usize = 4_000;
 
 const SIDE: usize = 28;
-const CLASSES: usize = 10;
 
 /// Fixed: the data set does not depend on the seed of a run.
 const SEED: u64 = 0;

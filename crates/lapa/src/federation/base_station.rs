@@ -5,14 +5,15 @@ use std::convert::Infallible;
 use lapa_privacy::allocate::{DeviceTranscript, Transcript};
 
 use super::devices::rng;
+use super::memory::EVALUATION_BLOCK;
 use super::{Federation, FederationError};
 use crate::config::Histograms;
 use crate::model::{Batch, Evaluation, Worker};
 use crate::privatize::{Granted, noisy_counts};
 use crate::seed::{Purpose, stream};
 
-/// Test samples evaluated together; fixed, so that sums do not depend on threads.
-const EVALUATION_BLOCK: usize = 250;
+/// Bytes of what batch norm saw that are kept from statistics to evaluation.
+const KEPT_BYTES: usize = 1 << 28;
 
 impl Federation {
     /// Once, before round 1, for weights that go by labels: each device's histogram, charged
@@ -107,8 +108,10 @@ impl Federation {
         let (parameters, statistics) = (self.model.evaluated(), &self.model.statistics);
         let results: Vec<Evaluation> =
             self.for_each_test_block(|worker, block, batch| match inputs.get(block) {
-                Some(inputs) => worker.evaluate_rest(inputs, parameters, statistics, batch),
-                None => worker.evaluate(parameters, statistics, batch),
+                Some(inputs) if !inputs.is_empty() => {
+                    worker.evaluate_rest(inputs, parameters, statistics, batch)
+                }
+                _ => worker.evaluate(parameters, statistics, batch),
             });
         let (mut correct, mut loss) = (0, 0.0);
         for result in results {
@@ -121,12 +124,15 @@ impl Federation {
 
     /// Batch-norm statistics of the current parameters over the test images, which the base
     /// station holds: so nothing but the noisy gradient has to leave a device. With them, what
-    /// batch norm saw of each block.
+    /// batch norm saw of each block, unless that is much.
     fn public_statistics(&self) -> (Vec<f32>, Vec<Vec<f32>>) {
-        let parameters = self.model.evaluated();
+        let (parameters, test_images) = (self.model.evaluated(), self.test_samples.len());
         let blocks = self.for_each_test_block(|worker, _, batch| {
             let statistics = worker.batch_statistics(parameters, batch).to_vec();
-            (batch.samples.len(), statistics, worker.before_statistics(batch).to_vec())
+            let (samples, before) = (batch.samples.len(), worker.before_statistics(batch));
+            let all = 4 * before.len() / samples * test_images;
+            let before = if all <= KEPT_BYTES { before.to_vec() } else { Vec::new() };
+            (samples, statistics, before)
         });
         let mut sums = vec![0.0f64; self.model.statistics.len()];
         let mut inputs = Vec::with_capacity(blocks.len());

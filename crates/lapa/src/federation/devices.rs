@@ -9,7 +9,7 @@ use lapa_wireless::units::Db;
 use rand::Rng;
 use rand::seq::index;
 
-use super::{Federation, FederationError};
+use super::{Federation, FederationError, taking_part};
 use crate::config::{AllocatorName, Entropy, Experiment, NoneSelected};
 use crate::crew::lock;
 use crate::learn::{Batches, Holding};
@@ -37,8 +37,7 @@ impl Federation {
     /// The devices of a round, ascending: a random share, at least one.
     pub(crate) fn participants(&self, round: u32) -> Vec<u32> {
         let all = self.partition.devices.len();
-        let share = self.experiment.run.participation;
-        let count = ((share * all as f64).round() as usize).clamp(1, all);
+        let count = taking_part(&self.experiment, all);
         if count == all {
             return (0..all as u32).collect();
         }

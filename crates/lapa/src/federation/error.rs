@@ -20,6 +20,9 @@ pub enum FederationError {
         /// What does not fit.
         source: crate::model::ModelError,
     },
+    /// The model is too large for the images, devices and threads.
+    #[error(transparent)]
+    TooLarge(Box<super::TooLarge>),
     /// A network of one's own does not fit the data.
     #[error(
         "the network has {has_inputs} inputs and {has_outputs} outputs, \

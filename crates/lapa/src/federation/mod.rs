@@ -4,6 +4,7 @@
 mod base_station;
 mod devices;
 mod error;
+mod memory;
 mod pretrain;
 mod record;
 mod study;
@@ -17,6 +18,8 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use devices::{batches, rng};
 pub use error::FederationError;
+pub(crate) use memory::Load;
+pub use memory::TooLarge;
 pub use study::{LocalStudy, Study, StudyError};
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Threshold, Weighting, WeightingState};
@@ -120,6 +123,8 @@ impl Federation {
         if power.needs_pilot() {
             return Err(FederationError::PowersNotChosen { power });
         }
+        let largest = partition.devices.iter().map(|device| device.samples.len() as u32).max();
+        load(&experiment, &data, &network, sizes.len(), largest.unwrap_or(0)).check(&experiment)?;
         let seed = experiment.run.seed;
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
         let public_samples = public_samples(&experiment, sizes)?;
@@ -144,6 +149,7 @@ impl Federation {
             Some(parameters) => (Elsewhere::Models, parameters),
             None => {
                 check(&experiment, shape(&data), &network)?;
+                load(&experiment, &data, &network, public_samples.len(), 0).check(&experiment)?;
                 let mut rng = stream(experiment.run.seed, Purpose::ModelInit, 0, 0);
                 (Elsewhere::Devices, network.initial_parameters(&mut rng))
             }
@@ -163,7 +169,8 @@ impl Federation {
         elsewhere: Elsewhere,
     ) -> Result<Self, FederationError> {
         let network = Arc::new(network);
-        let crew = Crew::new(experiment.run.threads, &network)?;
+        let threads = memory::threads(&experiment, partition.devices.len(), data.test.len());
+        let crew = Crew::new(threads, &network)?;
         let budgets =
             Budgets::new(&declared(&experiment, elsewhere), &public_samples, parameters.len())?;
         let ideal = experiment.transmit.uplink == UplinkName::Ideal
@@ -346,6 +353,29 @@ fn declared(experiment: &Experiment, elsewhere: Elsewhere) -> Cow<'_, Experiment
         Elsewhere::Nothing | Elsewhere::Devices => Cow::Borrowed(experiment),
         Elsewhere::Models => Cow::Owned(of_whole_updates(experiment)),
     }
+}
+
+/// What so many devices, the largest of so many samples, need memory for.
+fn load<'a>(
+    experiment: &Experiment,
+    data: &Dataset,
+    network: &'a Network,
+    devices: usize,
+    largest: u32,
+) -> Load<'a> {
+    Load {
+        shape: shape(data),
+        network,
+        largest,
+        updates: taking_part(experiment, devices),
+        threads: memory::threads(experiment, devices, data.test.len()),
+        test_images: data.test.len(),
+    }
+}
+
+/// Devices of a round, out of `all`.
+fn taking_part(experiment: &Experiment, all: usize) -> usize {
+    ((experiment.run.participation * all as f64).round() as usize).clamp(1, all.max(1))
 }
 
 /// Rows and columns of the images, and classes.

@@ -12,8 +12,11 @@ use crate::model::Batch;
 
 /// Samples of a device that are computed together; fixed, so that sums do not depend on threads.
 const BLOCK: usize = 250;
-/// Devices whose gradients are held at a time.
+/// Bytes that a block may take; large images come in smaller ones.
+const BLOCK_BYTES: u64 = 4 << 30;
+/// Devices whose gradients are held at a time, and bytes of them, whichever is less.
 const DEVICES_AT_ONCE: usize = 64;
+const GRADIENT_BYTES: usize = 1 << 30;
 
 /// F = Σ_k G_k F_k at some parameters. Not private.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +113,8 @@ impl Federation {
             (0..devices as u32).filter(|&device| weights[device as usize] > 0.0).collect();
         let mut study =
             Study { loss: 0.0, gradient: vec![0.0; expected], local_squares: 0.0, devices: vec![] };
-        for some in taking.chunks(DEVICES_AT_ONCE) {
+        let at_once = (GRADIENT_BYTES / (8 * expected.max(1))).clamp(1, DEVICES_AT_ONCE);
+        for some in taking.chunks(at_once) {
             for (local, gradient) in self.study_devices(parameters, some, most_samples)? {
                 let weight = weights[local.device as usize];
                 study.loss += weight * local.loss;
@@ -134,12 +138,13 @@ impl Federation {
             .collect();
         let sizes: Vec<usize> = chosen.iter().map(Vec::len).collect();
         let data = &self.data.train;
+        let block = self.network.footprint().samples_within(BLOCK_BYTES).min(BLOCK);
         self.crew.for_each(&sizes, |learner, slot| {
             let (samples, device) = (&chosen[slot], devices[slot]);
             let mut gradient = vec![0.0; parameters.len()];
             let mut block_gradient = vec![0.0; parameters.len()];
             let mut loss = 0.0;
-            let blocks = samples.len().div_ceil(BLOCK);
+            let blocks = samples.len().div_ceil(block);
             for first in 0..blocks {
                 // Interleaved: a list may be sorted by label, and batch norm looks at the block.
                 let block: Vec<u32> = samples.iter().skip(first).step_by(blocks).copied().collect();

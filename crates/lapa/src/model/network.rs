@@ -5,6 +5,7 @@ use std::ops::Range;
 use rand::RngExt;
 
 use super::layer::{Layer, ModelError, Shape};
+use super::memory::Footprint;
 use super::stage::{self, Stage};
 use crate::seed::Stream;
 
@@ -40,6 +41,7 @@ pub struct Network {
     parameter_count: usize,
     statistics_count: usize,
     mixes_samples: bool,
+    footprint: Footprint,
 }
 
 /// A stage and its share of the parameters and statistics.
@@ -79,6 +81,7 @@ impl Network {
             parameter_count: 0,
             statistics_count: 0,
             mixes_samples: layers.contains(&Layer::BatchNorm),
+            footprint: Footprint::of_input(input),
         };
         let mut shape = input;
         let mut index = 0;
@@ -93,11 +96,13 @@ impl Network {
                 && let Some(stage) = fuse(&layers[index..], shape)
             {
                 let pooled = outputs(Layer::MaxPool, output, index + 1)?;
+                network.footprint.add(layer, true, shape, pooled);
                 network.push(stage);
                 shape = pooled;
                 index += 3;
                 continue;
             }
+            network.footprint.add(layer, false, shape, output);
             network.push(plain_stage(layer, shape, output));
             shape = output;
             index += 1;
@@ -182,6 +187,11 @@ impl Network {
     /// Number of classes.
     pub fn classes(&self) -> usize {
         self.classes
+    }
+
+    /// Memory of a worker.
+    pub fn footprint(&self) -> Footprint {
+        self.footprint
     }
 
     /// Whether a sample's gradient depends on the others of its batch (batch norm): then there

@@ -155,15 +155,21 @@ impl Worker {
         }
     }
 
-    /// Loss and hits of the batch, with `statistics` in place of the batch's own (batch norm).
+    /// Loss and hits of the batch, with `statistics` in place of the batch's own (batch norm). Large
+    /// images take turns in memory; sums are those of the whole batch.
     pub fn evaluate(
         &mut self,
         parameters: &[f32],
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Evaluation {
-        self.load(batch);
-        self.evaluate_from(0, parameters, statistics, batch)
+        let mut evaluation = Evaluation::default();
+        for samples in batch.samples.chunks(self.network.footprint().evaluated_together()) {
+            let part = Batch { samples, ..batch };
+            self.load(part);
+            self.evaluate_from(0, parameters, statistics, part, &mut evaluation);
+        }
+        evaluation
     }
 
     /// As [`Worker::evaluate`], where `inputs` are what [`Worker::before_statistics`] gave after
@@ -178,7 +184,9 @@ impl Worker {
         self.make_room(batch.samples.len());
         let first = self.first_with_statistics();
         self.activations[first][..inputs.len()].copy_from_slice(inputs);
-        self.evaluate_from(first, parameters, statistics, batch)
+        let mut evaluation = Evaluation::default();
+        self.evaluate_from(first, parameters, statistics, batch, &mut evaluation);
+        evaluation
     }
 
     /// The outputs of the last layer for each sample of the batch, one after the other, with
@@ -209,24 +217,23 @@ impl Worker {
         &self.activations[self.network.stages.len()]
     }
 
-    /// The stages from `first` on, whose inputs are there, and the loss.
+    /// The stages from `first` on, whose inputs are there; adds loss and hits to `evaluation`.
     fn evaluate_from(
         &mut self,
         first: usize,
         parameters: &[f32],
         statistics: &[f32],
         batch: Batch<'_>,
-    ) -> Evaluation {
+        evaluation: &mut Evaluation,
+    ) {
         self.infer_from(first, parameters, statistics, batch.samples.len());
         let logits = self.outputs().chunks_exact(self.network.classes);
-        let mut evaluation = Evaluation::default();
         for (logits, &sample) in logits.zip(batch.samples) {
             let label = batch.data.labels[sample as usize];
             let sample = cross_entropy(logits, usize::from(label));
             evaluation.correct += usize::from(sample.correct);
             evaluation.loss_sum += f64::from(sample.loss);
         }
-        evaluation
     }
 
     /// Batch-norm statistics of a batch, as [`Network::statistics_count`] describes them.

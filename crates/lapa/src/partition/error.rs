@@ -97,7 +97,7 @@ pub enum PartitionError {
 
     /// The Dirichlet draws always leave a device without samples.
     #[error(
-        "with `partition.concentration` = {concentration}, each of {draws} draws left some of the \
+        "with `partition.concentration` = {concentration}, every draw (tried: {draws}) left some of the \
          {devices} devices without any of the {samples} samples: raise the concentration or use \
          fewer devices"
     )]

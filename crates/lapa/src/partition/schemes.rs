@@ -9,6 +9,11 @@ use rand_distr::{Distribution, multi::Dirichlet};
 
 /// How often `dirichlet` draws anew when a device stays empty.
 const DRAWS: u32 = 1000;
+/// Empty devices, of all draws so far and per draw, from which `dirichlet` gives up early. With m of
+/// them expected, about e^−m of the draws leave none; where m < 30, so many as this are not seen.
+/// So a thousand draws would have found no plan: the chance is below 10⁻⁹.
+const HOPELESS: usize = 600;
+const HOPELESS_PER_DRAW: usize = 60;
 
 /// For each label, shares over the devices drawn from a symmetric Dirichlet distribution
 /// (Hsu, Qi and Brown, "Measuring the effects of non-identical data distribution for federated
@@ -25,21 +30,24 @@ pub(super) fn dirichlet(
     }
     let shares = Dirichlet::new(&vec![concentration; devices])
         .map_err(|_| PartitionError::Concentration(concentration))?;
-    for _ in 0..DRAWS {
+    let (mut draws, mut empty) = (0, 0);
+    while draws < DRAWS {
         let columns: Vec<_> = supply.iter().map(|&n| cut(n, &shares.sample(rng))).collect();
-        let plan: Plan = (0..devices)
-            .map(|device| columns.iter().map(|column| column[device]).collect())
-            .collect();
-        if plan.iter().all(|counts| counts.iter().any(|&count| count > 0)) {
-            return Ok(plan);
+        let is_empty = |device: &usize| columns.iter().all(|column| column[*device] == 0);
+        draws += 1;
+        match (0..devices).filter(is_empty).count() {
+            0 => {
+                let counts = |device| columns.iter().map(|column| column[device]).collect();
+                return Ok((0..devices).map(counts).collect());
+            }
+            found => empty += found,
+        }
+        if empty >= HOPELESS && empty >= HOPELESS_PER_DRAW * draws as usize {
+            break;
         }
     }
-    Err(PartitionError::EmptyDevice {
-        concentration,
-        devices: spec.devices,
-        samples: total(supply),
-        draws: DRAWS,
-    })
+    let samples = total(supply);
+    Err(PartitionError::EmptyDevice { concentration, devices: spec.devices, samples, draws })
 }
 
 /// Cuts `n` samples at the running sums of the shares: nothing is lost to rounding.

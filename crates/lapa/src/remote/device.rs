@@ -96,9 +96,15 @@ impl Device {
                 records.rows, records.cols
             )));
         }
-        if let Some(label) = records.labels.iter().find(|&&label| usize::from(label) >= classes) {
+        if let Some(declared) = experiment.data.classes.filter(|&n| n as usize != classes) {
             return Err(RemoteError::Records(format!(
-                "a label is {label}: allowed is below {classes}"
+                "{classes} classes: allowed is data.classes = {declared}, as for the base station"
+            )));
+        }
+        if let Some(at) = records.labels.iter().position(|&label| usize::from(label) >= classes) {
+            return Err(RemoteError::Records(format!(
+                "at {at} (from 0) a label is {}: allowed is below {classes}, the number of classes",
+                records.labels[at]
             )));
         }
         if experiment.privacy.initial_sigma.is_some() {
@@ -122,6 +128,15 @@ impl Device {
         let network = crate::model::network(&experiment.model, rows, cols, classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
         federation::check(&experiment, (rows, cols, classes), &network)?;
+        federation::Load {
+            shape: (rows, cols, classes),
+            network: &network,
+            largest: records.len() as u32,
+            updates: 1,
+            threads: 1,
+            test_images: 0,
+        }
+        .check(&experiment)?;
         let samples = public_samples(&experiment, sizes)?;
         let mut label_counts = vec![0; classes];
         records.labels.iter().for_each(|&label| label_counts[usize::from(label)] += 1);

@@ -15,9 +15,24 @@ use crate::seed::{Purpose, stream};
 /// −200 dB: below it nothing is heard, and amplitudes would arrive with noise out of all range.
 const LEAST_SINR: f64 = 1e-20;
 
+/// Most channel coefficients of all devices: 1 GiB of complex numbers.
+const MOST_COEFFICIENTS: u64 = 1 << 26;
+
 /// Why there are no links.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
+    /// More channel coefficients than memory should hold.
+    #[error(
+        "`partition.devices` = {devices} with `radio.antennas` = {antennas} make {} channel \
+         coefficients: at most {MOST_COEFFICIENTS} are allowed",
+        u64::from(*devices) * u64::from(*antennas)
+    )]
+    TooMany {
+        /// Devices.
+        devices: u32,
+        /// Antennas of the base station.
+        antennas: u32,
+    },
     /// Devices cannot be placed.
     #[error("[radio]: {0}")]
     Topology(#[from] TopologyError),
@@ -95,6 +110,10 @@ impl Links {
     pub fn new(experiment: &Experiment) -> Result<Self, LinkError> {
         let (radio, transmit) = (&experiment.radio, &experiment.transmit);
         let devices = experiment.partition.devices;
+        let antennas = radio.antennas;
+        if u64::from(devices) * u64::from(antennas) > MOST_COEFFICIENTS {
+            return Err(LinkError::TooMany { devices, antennas });
+        }
         let position = |&[x, y, z]: &[f64; 3]| Position { x: Metre(x), y: Metre(y), z: Metre(z) };
         let base_station = position(&radio.base_station);
         let topology = match &radio.positions {
@@ -135,7 +154,7 @@ impl Links {
                 noise: Watt(radio.noise_power_w),
             },
             modulation: transmit.modulation.into(),
-            channels: Channels::new(devices as usize, radio.antennas as usize),
+            channels: Channels::new(devices as usize, antennas as usize),
             redrawn: None,
         })
     }

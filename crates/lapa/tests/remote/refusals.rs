@@ -50,6 +50,11 @@ fn a_device_without_a_part_or_with_strange_records_is_refused() {
             .to_string()
     };
     let mut records = common::data().train;
+    let mut declared = setting.experiment.clone();
+    declared.data.classes = Some(12);
+    let error = Device::with_records(&declared, 0, records.clone(), 10, true, &ledger).err();
+    let error = error.unwrap().to_string();
+    assert!(error.contains("10 classes: allowed is data.classes = 12"), "{error}");
     assert!(own(records.clone(), 9).contains("a label is 9: allowed is below 9"));
     records.labels.pop();
     assert!(own(records.clone(), 10).contains("pixels for 599 labels"));

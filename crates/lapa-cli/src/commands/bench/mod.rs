@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use lapa::config::{Experiment, Norm, Override};
+use lapa::config::{Data, Experiment, Norm, Override};
 use lapa::data::{DataName, Dataset};
 use lapa::federation::Federation;
 use lapa::model::{BLOCK, Batch, Network, SampleClip, Shape, Worker, cnn};
@@ -76,9 +76,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.format == Format::Json);
     let started = Instant::now();
-    let (data, loading) = match super::load_data(&DataName::Mnist, mode) {
+    let mnist = Data { name: DataName::Mnist, classes: None };
+    let (data, loading) = match super::load_data(&mnist, mode) {
         Ok(data) => (data, Some(started.elapsed().as_secs_f64())),
-        Err(_) => (super::load_data(&DataName::Synthetic, mode)?, None),
+        Err(_) => (super::load_data(&super::SYNTHETIC, mode)?, None),
     };
     let mut figures = Map::new();
     figures.insert("data".into(), String::from(data.name.clone()).into());

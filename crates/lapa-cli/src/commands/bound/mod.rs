@@ -12,10 +12,11 @@ use lapa::federation::{Federation, StudyError};
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::run::RunError;
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
+use lapa_control::staged::{MOST_CELLS, StagedError};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
-use crate::progress::{Mode, RoundProgress};
+use crate::progress::{Mode, RoundProgress, patiently};
 use report::Report;
 
 /// Estimate the constants of the convergence bound, and hold the bound against a run.
@@ -63,6 +64,8 @@ pub struct Arguments {
 
 /// Into as many parts the run is divided; the constants are estimated between them.
 const PARTS: u32 = 10;
+/// Most bytes of models and gradients along the run: 8 GiB.
+const MOST_BYTES: u64 = 8 << 30;
 /// Points at which the largest curvature is sought, and power iterations at each.
 const CURVATURES: usize = 3;
 const ITERATIONS: u32 = 6;
@@ -74,6 +77,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
         // Before anything takes time.
         return Err(study(StudyError::NotASimulation));
     }
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
+        return Err(StagedError::TooLong { rounds, devices }.into());
+    }
     let folder = &arguments.out;
     super::create_folder(folder)?;
     // The bound needs every device.
@@ -82,7 +89,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
         // Nothing is optimised here.
         experiment.control.power = PowerChoice::Equal;
     }
-    let mut federation = Federation::new(experiment, data).map_err(RunError::from)?;
+    let mut federation =
+        patiently(mode, "dealing out the samples", || Federation::new(experiment, data))
+            .map_err(RunError::from)?;
+    check_size(&federation)?;
     let pilot = Pilot::run(&mut federation, mode)?;
     mode.notice("estimating …");
     let (points, estimates) = pilot.estimate(&federation, arguments.samples)?;
@@ -95,6 +105,20 @@ pub fn execute(arguments: Arguments) -> Outcome {
         Format::Text => output::text_out(&report.text(&plots))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a model of which the estimates would keep more than memory should hold.
+fn check_size(federation: &Federation) -> Result<(), Failure> {
+    let parameters = federation.network().parameter_count() as u64;
+    // At each mark the model twice, and its gradient in 64 bits.
+    let needed = parameters.saturating_mul(u64::from(PARTS + 1) * 16);
+    match needed <= MOST_BYTES {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "a model of {parameters} parameters: models and gradients along the run need {needed} \
+             bytes, and {MOST_BYTES} are allowed"
+        ))),
+    }
 }
 
 fn study(error: StudyError) -> Failure {
@@ -124,7 +148,7 @@ impl Pilot {
         let mut models = vec![(0, federation.model().parameters.clone())];
         let mut progress = RoundProgress::new(mode, rounds);
         progress.start(0);
-        let mut list = Vec::with_capacity(rounds as usize);
+        let mut list = Vec::new();
         for round in 1..=rounds {
             let record = federation.next_round().map_err(RunError::from)?;
             progress.round(&record);

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Outcome;
 use crate::output::Format;
+use crate::progress::{Mode, patiently};
 
 /// Show the radio link of each device: distance, path loss, SINR, symbol error rate.
 ///
@@ -58,15 +59,18 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let experiment = arguments.source.experiment()?;
-    let folder = &arguments.out;
+    let (folder, mode) = (&arguments.out, Mode::choose(false));
     match arguments.sweep {
         Some(quantity) => {
-            let sweep = sweep::Sweep::new(&experiment, arguments.round, quantity)?;
+            let sweep = patiently(mode, "links", || {
+                sweep::Sweep::new(&experiment, arguments.round, quantity)
+            })?;
             super::create_folder(folder)?;
             sweep.show(folder, arguments.format)?;
         }
         None => {
-            let table = table::Table::new(&experiment, arguments.round)?;
+            let table =
+                patiently(mode, "links", || table::Table::new(&experiment, arguments.round))?;
             super::create_folder(folder)?;
             table.show(folder, arguments.format)?;
         }

@@ -77,11 +77,15 @@ pub struct Arguments {
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.quiet);
     let out = folder(&arguments, mode)?;
-    optimizers(&arguments)?;
+    let chosen = optimizers(&arguments)?;
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
     // Powers that are given are what is to be replaced.
     experiment.control.power = PowerChoice::File;
     check(&experiment)?;
+    if chosen.contains(&Optimizer::Ddpg) {
+        let devices = experiment.partition.devices as usize;
+        Settings::from(&experiment.control).check_for(devices).map_err(StagedError::from)?;
+    }
     notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
     let agent = match &arguments.agent {
         Some(path) => Some(load_agent(path, &experiment)?),

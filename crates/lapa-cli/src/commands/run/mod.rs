@@ -18,7 +18,7 @@ use lapa_control::staged_run;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, say};
-use crate::progress::Mode;
+use crate::progress::{Mode, patiently};
 pub(super) use screen::Screen;
 
 /// Train a model across devices and leave a run folder.
@@ -149,11 +149,11 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
         let out = out.unwrap_or(numbered);
         return Ok(Ready::Staged { experiment: experiment.into(), data: data.into(), out });
     }
-    let run = match &arguments.out {
-        Some(out) => Run::create(experiment, data, out)?,
-        None => Run::create_numbered(experiment, data, &numbered)?,
-    };
-    Ok(Ready::Run(run.into()))
+    let run = patiently(mode, "preparing the run", || match &arguments.out {
+        Some(out) => Run::create(experiment, data, out),
+        None => Run::create_numbered(experiment, data, &numbered),
+    });
+    Ok(Ready::Run(run?.into()))
 }
 
 fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
@@ -164,13 +164,14 @@ fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Ready, Failu
     };
     if let Some(mut experiment) = interrupted(path)? {
         threads(&mut experiment);
-        let data = super::load_data(&experiment.data.name, mode)?;
+        let data = super::load_data(&experiment.data, mode)?;
         let (experiment, data, out) = (experiment.into(), data.into(), path.into());
         return Ok(Ready::Staged { experiment, data, out });
     }
     let folder = RunFolder::open(path)?;
     let mut experiment = folder.experiment()?;
     threads(&mut experiment);
-    let data = super::load_data(&experiment.data.name, mode)?;
-    Ok(Ready::Run(Run::resume(folder, experiment, data)?.into()))
+    let data = super::load_data(&experiment.data, mode)?;
+    let run = patiently(mode, "preparing the run", || Run::resume(folder, experiment, data));
+    Ok(Ready::Run(run?.into()))
 }

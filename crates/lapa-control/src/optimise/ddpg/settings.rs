@@ -6,6 +6,8 @@ use super::agent::Learning;
 
 /// The most of each count; beyond it a slip is more likely than a plan.
 const MOST: usize = 1 << 20;
+/// The most bytes of all networks and a batch: 4 GiB.
+const MOST_BYTES: f64 = (1u64 << 32) as f64;
 
 /// How DDPG searches. The defaults of the configuration are those of `[control]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +57,22 @@ impl Settings {
     /// Steps in all.
     pub(super) fn all_steps(&self) -> u64 {
         u64::from(self.episodes) * u64::from(self.steps)
+    }
+
+    /// Refuses networks and batches for `devices` that memory should not hold.
+    pub fn check_for(&self, devices: usize) -> Result<(), SettingsError> {
+        let (devices, hidden, batch) = (devices as f64, self.hidden as f64, self.batch as f64);
+        // Actor and critic, each with target, moments and gradients; what they see of a batch.
+        let parameters = hidden * (4.0 * devices + 2.0 * hidden + 8.0);
+        let value = 4.0 * (8.0 * parameters + 8.0 * batch * (devices + hidden));
+        match value <= MOST_BYTES {
+            true => Ok(()),
+            false => Err(SettingsError {
+                name: "bytes for control.hidden and control.batch with so many devices",
+                value,
+                allowed: "at most 4294967296",
+            }),
+        }
     }
 
     pub(super) fn check(self) -> Result<Self, SettingsError> {

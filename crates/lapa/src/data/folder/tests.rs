@@ -33,21 +33,25 @@ fn labels(values: &[u8]) -> Vec<u8> {
 
 /// Writes the four files, loads the folder, and gives what is said with the folder as `DIR`.
 fn try_load(files: [Vec<u8>; 4]) -> Result<Dataset, String> {
+    try_load_classes(files, None)
+}
+
+fn try_load_classes(files: [Vec<u8>; 4], classes: Option<u32>) -> Result<Dataset, String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in idx::FILES.iter().zip(files) {
         fs::write(folder.path().join(name), bytes).unwrap();
     }
     let error = |e: DataError| e.to_string().replace(folder.path().to_str().unwrap(), "DIR");
-    load(folder.path()).map_err(error)
+    load(folder.path(), classes).map_err(error)
 }
 
 #[test]
 fn a_folder_is_a_data_set() {
-    let files = [images(3, 2, 2), labels(&[0, 4, 1]), images(1, 2, 2), labels(&[2])];
+    let files = [images(3, 2, 2), labels(&[0, 4, 1]), images(1, 2, 2), labels(&[4])];
     let data = try_load(files.clone()).unwrap();
     assert_eq!((data.train.len(), data.test.len(), data.classes), (3, 1, 5));
     assert_eq!(data.train.image(2), [8, 9, 10, 11]);
-    assert_eq!(data.test.labels, [2]);
+    assert_eq!(data.test.labels, [4]);
     // Computed with the `sha256sum` program.
     let sha256 = "e0aed30d312d23b28f387fa3b26896ffceba086246203d073bff2a404975449b";
     assert_eq!(data.hashes[1], FileHash { file: idx::FILES[1].into(), sha256: sha256.into() });
@@ -60,7 +64,7 @@ fn a_folder_is_a_data_set() {
         std::io::Write::write_all(&mut encoder, bytes).unwrap();
         encoder.finish().unwrap();
     }
-    let same = load(folder.path()).unwrap();
+    let same = load(folder.path(), None).unwrap();
     assert_eq!((same.train, same.test, same.hashes), (data.train, data.test, data.hashes));
 }
 
@@ -77,16 +81,40 @@ fn files_that_do_not_fit_together_are_named() {
         "DIR/t10k-images-idx3-ubyte: images of 2×3, expected 2×2 as in training"
     );
     assert_eq!(
-        error([images(2, 2, 2), labels(&[0, 0]), images(1, 2, 2), labels(&[0])]),
-        "DIR/train-labels-idx1-ubyte: every label is 0, expected at least 2 classes"
+        error([images(2, 2, 2), labels(&[0, 1]), images(1, 2, 2), labels(&[0])]),
+        "DIR/t10k-labels-idx1-ubyte: every label is 0, expected at least 2 classes; or set \
+         data.classes"
     );
 }
 
 #[test]
 fn missing_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let error = load(folder.path()).unwrap_err().to_string();
+    let error = load(folder.path(), None).unwrap_err().to_string();
     assert!(error.contains("has no train-images-idx3-ubyte, expected that file"), "{error}");
-    let error = load(&folder.path().join("absent")).unwrap_err().to_string();
+    let error = load(&folder.path().join("absent"), None).unwrap_err().to_string();
     assert!(error.ends_with("absent: is not a folder, expected a folder of IDX files"), "{error}");
+}
+
+/// The shape of the model is public, and a private record must not decide it.
+#[test]
+fn classes_do_not_follow_from_training_labels() {
+    let files = |train: [u8; 3], test: u8| {
+        [images(3, 2, 2), labels(&train), images(1, 2, 2), labels(&[test])]
+    };
+    for train in [[0, 0, 0], [0, 1, 0], [2, 1, 0]] {
+        assert_eq!(try_load(files(train, 2)).unwrap().classes, 3);
+        assert_eq!(try_load_classes(files(train, 2), Some(7)).unwrap().classes, 7);
+    }
+    assert_eq!(
+        try_load(files([0, 1, 3], 2)).unwrap_err(),
+        "DIR/train-labels-idx1-ubyte: label 2 (from 0) is 3, expected below 3, which is the \
+         largest label of the test set, and one more: set data.classes to the number of classes"
+    );
+    assert_eq!(try_load_classes(files([0, 1, 3], 2), Some(4)).unwrap().classes, 4);
+    assert_eq!(
+        try_load_classes(files([0, 1, 1], 2), Some(2)).unwrap_err(),
+        "DIR/t10k-labels-idx1-ubyte: label 0 (from 0) is 2, expected below 2, which is \
+         data.classes: set data.classes to the number of classes"
+    );
 }

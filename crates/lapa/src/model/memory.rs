@@ -1,0 +1,65 @@
+//! Memory of a network, counted before any of it is taken.
+
+use super::layer::{Layer, Shape};
+
+/// Bytes that images of one block may take in a worker that evaluates.
+const BLOCK_BYTES: u64 = 1 << 26;
+
+/// Bytes of one worker's buffers, about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// For each sample of a batch.
+    pub per_sample: u64,
+    /// Whatever the batch.
+    pub fixed: u64,
+}
+
+impl Footprint {
+    /// The images themselves, as floats.
+    pub(super) fn of_input(input: Shape) -> Self {
+        Self { per_sample: floats(&[input.len()]), fixed: 0 }
+    }
+
+    /// Adds a layer, or convolution, pooling and relu `fused` into one.
+    pub(super) fn add(&mut self, layer: Layer, fused: bool, input: Shape, output: Shape) {
+        // Outputs and their gradients; positions of maxima are half as wide.
+        let values = floats(&[2, output.len()]);
+        let positions = floats(&[output.len()]) / 2;
+        let (per_sample, fixed) = match layer {
+            Layer::Conv { .. } if fused => {
+                // Lists of active cells, and one image.
+                (values + positions, floats(&[5, output.len()]) + floats(&[input.len()]))
+            }
+            Layer::Conv { kernel, .. } => {
+                (values, floats(&[input.channels, kernel, kernel, output.area()]))
+            }
+            Layer::MaxPool => (values + positions, 0),
+            Layer::BatchNorm => (values, floats(&[4, output.len()])),
+            Layer::GroupNorm { groups } => (values + floats(&[2, groups]), 0),
+            Layer::Linear { outputs } => (values + floats(&[outputs]), 0),
+            Layer::Relu | Layer::Tanh => (values, 0),
+        };
+        self.per_sample = self.per_sample.saturating_add(per_sample);
+        self.fixed = self.fixed.saturating_add(fixed);
+    }
+
+    /// A batch of so many samples.
+    pub fn of_batch(&self, samples: usize) -> u64 {
+        self.per_sample.saturating_mul(samples as u64).saturating_add(self.fixed)
+    }
+
+    /// As many samples as `bytes` have room for, at least one.
+    pub fn samples_within(&self, bytes: u64) -> usize {
+        (bytes / self.per_sample.max(1)).max(1) as usize
+    }
+
+    /// Samples that are evaluated together.
+    pub(super) fn evaluated_together(&self) -> usize {
+        self.samples_within(BLOCK_BYTES)
+    }
+}
+
+/// Bytes of a product of floats.
+fn floats(sides: &[usize]) -> u64 {
+    sides.iter().fold(4, |bytes, &side| bytes.saturating_mul(side as u64))
+}
