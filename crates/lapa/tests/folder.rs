@@ -304,7 +304,7 @@ fn a_finished_run_agrees_with_itself() {
         let run = Run::create(experiment(kind), data(), &path).unwrap();
         let outcome = run.execute(&mut |_| ControlFlow::Continue(())).unwrap();
         let checked = CheckedRun::read(&path).unwrap_or_else(|e| panic!("{kind:?}: {e}")).unwrap();
-        assert_eq!(outcome, Outcome::Finished(checked.summary));
+        assert_eq!(outcome, Outcome::Finished(checked.summary.into()));
     }
 }
 
