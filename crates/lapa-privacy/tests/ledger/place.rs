@@ -25,7 +25,8 @@ fn begun(path: &Path) -> Ledger {
 #[test]
 fn a_ledger_that_does_not_stay_in_place_is_missed() {
     let away = |path: &Path, name: &str| fs::rename(path, path.with_file_name(name)).unwrap();
-    let moves: [&dyn Fn(&Path, &Path); 7] = [
+    type Move<'a> = &'a dyn Fn(&Path, &Path);
+    let moves: [Move<'_>; 7] = [
         &|file, log| {
             away(file, "away");
             away(log, "away-wal");
