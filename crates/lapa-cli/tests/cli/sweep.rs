@@ -155,7 +155,7 @@ fn an_interrupt_keeps_finished_cells() {
 
     let place = TempDir::new().unwrap();
     write_small(place.path());
-    let flags = ["--grid", "run.rounds=2,3000000", "--seeds", "1", "--threads", "1"];
+    let flags = ["--grid", "run.rounds=2,1000000", "--seeds", "1", "--threads", "1"];
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("lapa"));
     command.current_dir(place.path()).args(["sweep", "small.toml", "--out", "s"]).args(QUICK);
     command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped());
