@@ -22,7 +22,7 @@ fn shared(ledger: &Path, changes: &[&str]) -> Experiment {
 
 fn finish(run: Run) -> Summary {
     match run.execute(&mut |_| ControlFlow::Continue(())).unwrap() {
-        Outcome::Finished(summary) => summary,
+        Outcome::Finished(summary) => *summary,
         Outcome::Stopped { round } => panic!("stopped after round {round}"),
     }
 }
