@@ -155,9 +155,6 @@ fn provable(place: &Path, ledger: &str, case: &str) -> Option<Vec<f64>> {
         return None;
     }
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let figure = |row: &Value| match row["provable"].as_f64() {
-        Some(number) => number,
-        None => f64::INFINITY,
-    };
+    let figure = |row: &Value| row["provable"].as_f64().unwrap_or(f64::INFINITY);
     Some(value["devices"].as_array().unwrap().iter().map(figure).collect())
 }

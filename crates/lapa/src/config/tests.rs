@@ -241,7 +241,7 @@ fn impossible_values_are_refused_and_the_edges_accepted() {
             "learn.clip_norm",
             "0 -1 inf 1e-7 1e13",
             "1 0.5 1e-6",
-            "a finite number from 1e-6 to 1e+12",
+            "a finite number from 1e-6 to 1000000000000.0",
         ),
         ("partition.devices", "0 1000001", "15", "a whole number from 1 to 1000000"),
     ];
