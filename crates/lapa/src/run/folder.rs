@@ -258,7 +258,7 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, RunError> {
     serde_json::from_str(&text).map_err(|source| RunError::Json { path, source })
 }
 
-/// Name of a folder in the making: `.NAME.XXXXXX.partial`.
+/// Name of a folder in the making: `.NAME.RANDOM.partial`.
 const PARTIAL: &str = ".partial";
 
 /// A new folder in `parent`, locked and private to its owner.
