@@ -54,10 +54,7 @@ fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
             true => vec!["run", "--resume", "run", "--quiet"],
             false => run_arguments("run", changes),
         };
-        let mut child = spawn(hit.path(), &arguments);
-        sleep(time.mul_f64(dice.below(1000) as f64 / 1000.0));
-        let _ = child.kill();
-        child.wait().unwrap();
+        kill_after(hit.path(), &arguments, time.mul_f64(dice.below(1000) as f64 / 1000.0));
         if hit.path().join(ledger).exists()
             && let Some(now) = provable(hit.path(), ledger, case)
         {
@@ -81,6 +78,44 @@ fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
     let figures = provable(hit.path(), ledger, case).unwrap();
     if !changes.contains(&"profile=paper") {
         assert!(figures.iter().all(|&figure| figure <= 8.0), "{case}: {figures:?}");
+    }
+}
+
+/// Starts the program and kills it, unless it has finished by itself.
+pub fn kill_after(place: &Path, arguments: &[&str], time: Duration) {
+    let mut child = spawn(place, arguments);
+    sleep(time);
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_killed_sweep_keeps_its_cells() {
+    let sweep = [
+        "sweep",
+        "siege.toml",
+        "--grid",
+        "privacy.epsilon=2,8",
+        "--seeds",
+        "2",
+        "--quiet",
+        "-c",
+        "run.rounds=6",
+        "--out",
+        "sweep",
+    ];
+    let whole = place();
+    let begun = Instant::now();
+    assert!(survives(whole.path(), &sweep, "the whole sweep").status.success());
+    let time = begun.elapsed();
+    let figures = |place: &Path| fs::read_to_string(place.join("sweep/sweep.json")).unwrap();
+    for case in cases(1, 36) {
+        let (hit, mut dice) = (place(), Dice::new(12, case));
+        for _ in 0..2 {
+            kill_after(hit.path(), &sweep, time.mul_f64(dice.below(1000) as f64 / 1000.0));
+        }
+        assert!(survives(hit.path(), &sweep, "a killed sweep").status.success());
+        assert_eq!(figures(hit.path()), figures(whole.path()), "case {case}");
     }
 }
 

@@ -9,6 +9,7 @@ mod folders;
 mod kills;
 mod ledgers;
 mod mutate;
+mod pilots;
 
 use std::fs;
 use std::path::{Path, PathBuf};
