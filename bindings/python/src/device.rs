@@ -73,7 +73,7 @@ impl Device {
         self.training.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a training function returns. What it raises is reported as Python reports what nobody can
+    /// Update that a training function returns. An exception is reported as Python reports what nobody can
     /// catch, and counts as nothing, which is no update.
     fn call(&self, train: &Py<PyAny>) -> Vec<f32> {
         *self.training() = Some(thread::current().id());

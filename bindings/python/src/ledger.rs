@@ -36,7 +36,7 @@ use crate::error::{LapaError, LedgerError as Raised, Raise};
 #[pyclass(module = "lapa", frozen)]
 pub struct Ledger {
     inner: Mutex<Inner>,
-    /// What runs began with here, by run and device.
+    /// Starting budgets of the runs of this process, by run and device.
     filters: Mutex<BTreeMap<(String, u32), (InnerFilter, Adjacency)>>,
 }
 

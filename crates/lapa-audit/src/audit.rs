@@ -69,7 +69,7 @@ impl Audit {
         })
     }
 
-    /// Whether a claim about the run's privacy is refuted.
+    /// True if a claim about the run's privacy is refuted.
     pub fn is_refuted(&self) -> bool {
         self.about_the_run().any(|finding| finding.verdict == Verdict::Refuted)
     }

@@ -38,7 +38,7 @@ impl Attack {
         Self::Leakage,
     ];
 
-    /// Whether it attacks what is said of the run. Leakage is about a sentence of the paper, which no
+    /// True if it attacks a figure of the run. Leakage is about a sentence of the paper, which no
     /// run says of itself.
     pub fn is_about_the_run(self) -> bool {
         self != Self::Leakage
@@ -68,9 +68,9 @@ pub enum Verdict {
     NotRefuted,
     /// The attack does not apply here, or is not about ε.
     NotJudged,
-    /// What was seen agrees with a sentence of the paper.
+    /// The figures agree with a sentence of the paper.
     Confirmed,
-    /// What was seen does not agree with a sentence of the paper, at the stated confidence.
+    /// The figures disagree with a sentence of the paper, at the stated confidence.
     NotConfirmed,
 }
 
@@ -105,7 +105,7 @@ pub struct Finding {
     /// The paper's sum over all devices of the run; none where the attack is not about the run.
     #[serde(with = "number::optional")]
     pub epsilon_claimed_total: Option<f64>,
-    /// What is proved for the worst device; none where the attack is not about the run.
+    /// Provable ε of the worst device; none where the attack is not about the run.
     #[serde(with = "number::optional")]
     pub epsilon_provable: Option<f64>,
     /// What the attack makes of it.

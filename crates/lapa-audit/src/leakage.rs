@@ -22,7 +22,7 @@ const RAPID: f64 = 0.5;
 
 /// Structural similarities of all images by round, without noise and with the run's own.
 pub(crate) struct Risks {
-    /// Whether single images follow from their gradients by arithmetic, whatever the model is.
+    /// True if single images follow from their gradients by arithmetic, for every model.
     pub exact: bool,
     pub without: Vec<(u32, Vec<f64>)>,
     /// Empty where there is no noise.
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(verdict(&Trend::of(&two, 0.95), false, 0.95).0, Verdict::NotJudged);
     }
 
-    /// Where arithmetic gives the image the risk is 1 whatever is trained: no slope is held against
+    /// A risk of 1 by arithmetic, whatever is trained: no slope is held against
     /// the paper.
     #[test]
     fn a_risk_by_construction_is_said_to_be_one() {

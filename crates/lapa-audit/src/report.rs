@@ -15,7 +15,7 @@ pub const CAVEAT: &str = "An audit can only refute. A bound above a claim shows,
                           confidence, that the claim is false. A bound below it proves nothing: a \
                           better attack may succeed.";
 
-/// What every reader of a finding on the paper has to know.
+/// Caveat of every finding on the paper.
 const ASIDE: &str = "No run says this of itself, and it bounds no ε: the verdicts on this run do not \
                      depend on it, nor does the exit code.";
 
@@ -131,7 +131,7 @@ fn badge(verdict: Verdict) -> Badge {
     }
 }
 
-/// What there is to see, and the attack's own figures.
+/// Pictures of an attack, and its own figures.
 fn show(finding: &Finding, page: &mut Page) {
     for exhibit in &finding.exhibits {
         match exhibit {

@@ -86,7 +86,7 @@ impl From<ConfigError> for Failure {
     }
 }
 
-/// Whether what an error points at, and the lines around it, are short enough to be shown.
+/// True if the place of an error and the lines around it are short enough to be shown.
 fn is_short(text: &str, span: &std::ops::Range<usize>) -> bool {
     const MOST: usize = 2000;
     let (bytes, end) = (text.as_bytes(), text.len());

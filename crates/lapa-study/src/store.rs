@@ -57,7 +57,7 @@ impl Store {
         format!("{}.json", cell.id())
     }
 
-    /// What a cell left; none if it is not finished. An error says why its file cannot be used.
+    /// Result of a cell; none if it is not finished. An error says why its file cannot be used.
     pub fn read(&self, cell: &Cell) -> Result<Option<Finished>, String> {
         let name = self.name(cell);
         let refuse = |what: &dyn std::fmt::Display| {
@@ -121,7 +121,7 @@ impl Results {
         self.finished.insert(cell.id().to_owned(), finished);
     }
 
-    /// What a cell left; none if it is not finished.
+    /// Result of a cell; none if it is not finished.
     pub fn get(&self, cell: &Cell) -> Option<&Finished> {
         self.finished.get(cell.id())
     }

@@ -6,7 +6,7 @@
 
 use lapa::model::Network;
 
-/// Whether the first layer is fully connected, so that a gradient of one image holds the image.
+/// True if the first layer is fully connected, so that a gradient of one image holds the image.
 pub fn is_fully_connected(network: &Network) -> bool {
     network.tensors().first().is_some_and(|weights| weights.name == "0.linear.weight")
 }

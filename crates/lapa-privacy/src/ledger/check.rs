@@ -1,4 +1,4 @@
-//! What is verified when a ledger is opened: that nothing was lost or changed since it was written.
+//! Verification of a ledger at opening: nothing was lost or changed since it was written.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// What the releases of each account cost, added as they were recorded. All events must be readable.
+/// Cost of the releases of each account, added as they were recorded. All events must be readable.
 fn sums(conn: &Connection, path: &Path) -> Result<HashMap<i64, f64>, LedgerError> {
     let sql = "SELECT account.rowid, cost, event FROM record JOIN declared USING (run, device)
                JOIN account USING (data, device) WHERE event IS NOT NULL ORDER BY id";

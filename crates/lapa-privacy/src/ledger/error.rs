@@ -27,7 +27,7 @@ pub enum LedgerError {
     /// A folder, a pipe or the like.
     #[error("{}: this is not a regular file, so it cannot be a ledger", path.display())]
     NotAFile {
-        /// What is in the way.
+        /// The obstacle.
         path: PathBuf,
     },
     /// The file is empty, which a ledger never is.

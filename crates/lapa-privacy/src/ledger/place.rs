@@ -1,4 +1,4 @@
-//! Where a ledger is on the disk: how it comes there, and that it stays there.
+//! Place of a ledger on the disk: its creation, and the check that it stays there.
 
 use std::cell::Cell;
 use std::fs::{self, File, Metadata};
@@ -12,7 +12,7 @@ use super::error::{At, LedgerError};
 /// Files that SQLite keeps beside a ledger that is in use.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// How often a copy of a ledger that others write to is tried.
+/// Attempts to copy a ledger that others write to.
 const COPIES: u32 = 5;
 
 /// The files of an open ledger. A file that is moved away goes on working for whoever has it open,
@@ -67,7 +67,7 @@ impl Place {
     }
 }
 
-/// Whether there is a file at `path`; refuses one that is empty, and what is no file, which could
+/// True if there is a file at `path`; refuses one that is empty, and what is no file, which could
 /// keep a reader waiting for ever.
 pub(super) fn is_there(path: &Path) -> Result<bool, LedgerError> {
     for name in BESIDE.map(|suffix| beside(path, suffix)) {

@@ -44,7 +44,7 @@ pub struct Declared {
     pub device: u32,
     /// What its filter was declared with.
     pub terms: Terms,
-    /// What had been spent on the device's data when the run began.
+    /// Spending on the device's data before the run began.
     pub spent_at_start: f64,
     /// What has been spent on the device's data, by all runs.
     pub spent: f64,
@@ -60,14 +60,14 @@ impl Ledger {
         )
     }
 
-    /// What had been spent on a device's data, by all runs, when a run began; rounded up.
+    /// Spending on a device's data, by all runs, before a run began; rounded up.
     pub fn spent_at_start(&self, run: &str, device: u32) -> Result<f64, LedgerError> {
         let sql = "SELECT start_spent FROM declared WHERE run = ? AND device = ?";
         let missing = || LedgerError::UnknownDevice { run: run.to_string(), device };
         self.number(sql, params![run, device])?.ok_or_else(missing)
     }
 
-    /// Whether nothing was ever released on this ledger.
+    /// True if nothing was ever released on this ledger.
     pub fn is_new(&self) -> Result<bool, LedgerError> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM record)";
         self.conn.query_row(sql, [], |row| row.get(0)).at(&self.path)

@@ -62,7 +62,7 @@ fn a_locked_ledger_says_so() {
     assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
 }
 
-/// What is only on the log counts, or the figure would be too small.
+/// Records that are only on the log count, or the figure would be too small.
 #[test]
 fn a_copy_has_what_is_on_the_log() {
     let folder = tempfile::tempdir().unwrap();

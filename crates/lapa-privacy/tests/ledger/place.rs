@@ -1,4 +1,4 @@
-//! Where the file is: how it comes there, that it stays there, who may see it.
+//! Place of the file: its creation, that it stays there, and its permissions.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -123,7 +123,7 @@ pub fn shown_gain(estimate: Option<Estimate>) -> String {
     }
 }
 
-/// What accuracies of a quick look are.
+/// Meaning of the accuracies of a quick look.
 const QUICK_ACCURACY: &str = "Test accuracy in percent, the mean of the last five evaluations. In the 30 rounds of a quick \
      look these reach back to where the model still learns fast: the figures are far below the \
      accuracy that the runs end with.";

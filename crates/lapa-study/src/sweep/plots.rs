@@ -10,7 +10,7 @@ use crate::statistics::Estimate;
 
 /// Curves, or bars side by side, that one plot shows.
 const MOST_CURVES: usize = 10;
-/// What plots by a key show.
+/// Quantity that plots by a key show.
 const FINAL: &str = "Final test accuracy";
 const FINAL_AXIS: &str = "Accuracy after the last round";
 /// An axis whose values span this factor is logarithmic.

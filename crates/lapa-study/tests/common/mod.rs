@@ -9,7 +9,7 @@ use lapa_study::cell::Cell;
 use lapa_study::execute::{Datasets, Event, Executed, execute};
 use lapa_study::store::Store;
 
-/// What the cells train on.
+/// Data sets of the cells.
 pub const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
 
 /// The first few hundred synthetic digits.

@@ -11,6 +11,8 @@ mod defaults;
 mod document;
 mod error;
 mod experiment;
+#[cfg(test)]
+mod limits_tests;
 mod overrides;
 mod privacy;
 mod radio;

@@ -125,7 +125,7 @@ fn with_examples(mut values: Value) -> Value {
     values
 }
 
-/// What a template is written from.
+/// Source of a template.
 struct File {
     /// The keys that must be in the file.
     given: toml::Table,

@@ -3,17 +3,17 @@ use crate::data::DataName;
 use lapa_privacy::Adjacency;
 use lapa_privacy::allocate::{Basis, PidError};
 
-fn read(text: &str) -> Result<Experiment, ConfigError> {
+pub(super) fn read(text: &str) -> Result<Experiment, ConfigError> {
     Experiment::from_toml(text, "lapa.toml", &[])
 }
 
-fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
+pub(super) fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
     let flags: Result<Vec<_>, _> = flags.iter().map(|flag| Override::parse(flag)).collect();
     Experiment::from_toml(text, "lapa.toml", &flags?)
 }
 
 /// Checks the whole text of a refusal.
-fn refuses(text: &str, expected: &str) {
+pub(super) fn refuses(text: &str, expected: &str) {
     assert_eq!(read(text).unwrap_err().to_string(), expected);
 }
 
@@ -533,101 +533,4 @@ fn a_flag_that_sets_the_noise_another_way_wins_over_the_file() {
     assert_eq!((back.epsilon, back.initial_sigma), (Some(2.0), None));
     let both = with_flags("", &["privacy.initial_sigma=1", "privacy.epsilon=2"]);
     assert!(both.unwrap_err().to_string().contains("both set the noise"));
-}
-
-#[test]
-fn many_mistakes_are_counted_and_the_first_are_named() {
-    let error = read("[run]\nsede = 1\nrounds = 0\n[modle]\n").unwrap_err().to_string();
-    assert!(error.starts_with("lapa.toml:2:1: unknown key `run.sede`"), "{error}");
-    assert!(error.ends_with("\n2 more mistakes: `run.rounds` (3:10), `modle` (4:2)"), "{error}");
-    let error = with_flags("sede = 1", &["run.x=1"]).unwrap_err().to_string();
-    assert!(error.starts_with("-c run.x=1: unknown key `run.x`"), "{error}");
-    assert!(error.ends_with("1 more mistake: `sede` (1:1)"), "{error}");
-    // Each of them once had a copy of the text: the square of its length.
-    let text: String = (0..100_000).map(|i| format!("k{i}=1\n")).collect();
-    let error = read(&text).unwrap_err().to_string();
-    let others =
-        "99999 more mistakes: `k1` (2:1), `k2` (3:1), `k3` (4:1), `k4` (5:1), `k5` (6:1), …";
-    assert!(error.ends_with(others), "{error}");
-}
-
-#[test]
-fn the_length_of_a_configuration_is_bounded() {
-    let text = format!("#{}\n", "x".repeat(MOST_BYTES - 2));
-    assert!(read(&text).is_ok());
-    refuses(&format!("{text}\n"), "lapa.toml:1:1: 8388609 bytes: expected at most 8388608");
-    // A value that is short to write and long to write down.
-    let powers = "1e-300,".repeat(100_000);
-    let text = format!(
-        "partition = {{ scheme = 'iid', devices = 100000 }}\ntransmit.power_w = [{powers}]"
-    );
-    let error = read(&text).unwrap_err().to_string();
-    assert!(error.contains("bytes: expected at most 8388608"), "{error}");
-
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("long.toml");
-    std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
-    let error = read_file(&path).unwrap_err().to_string();
-    assert!(error.contains("more than the 8388608 bytes"), "{error}");
-    std::fs::write(&path, b"a = '\xff'").unwrap();
-    assert_eq!(read_file(&path).unwrap_err().to_string(), "byte 5 is not UTF-8");
-}
-
-#[test]
-fn long_keys_and_values_are_cut_in_errors() {
-    for text in [
-        format!("{} = 1", "k".repeat(1_000_000)),
-        format!("run.rounds = '{}'", "ü".repeat(1_000_000)),
-    ] {
-        let error = read(&text).unwrap_err().to_string();
-        assert!(error.len() < 600 && error.contains('…'), "{error}");
-    }
-}
-
-#[test]
-fn counts_have_limits_that_errors_name() {
-    let refused = |text: &str, expected: &str| {
-        let error = read(text).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
-    };
-    let most = "a whole number from 1 to 1000000";
-    refused("run.rounds = 4294967295", &format!("`run.rounds` is 4294967295: expected {most}"));
-    let iid = "partition = { scheme = 'iid', devices = 1000001 }";
-    refused(iid, &format!("`partition.devices` is 1000001: expected {most}"));
-    refused("partition = { iid = 4294967295 }", "a whole number from 0 to 1000000");
-    refused(
-        "partition = { iid = 600000, non_iid = 600000 }",
-        "make 1200000 devices: expected from 1 to 1000000",
-    );
-    assert!(
-        read("run.rounds = 1000000\npartition = { scheme = 'iid', devices = 1000000 }").is_ok()
-    );
-}
-
-#[test]
-fn classes_are_for_folders_of_idx_files() {
-    let classes = |text: &str| read(text).unwrap().data.classes;
-    assert_eq!(classes("data.name = 'idx:a'"), None);
-    assert_eq!(classes("data = { name = 'idx:a', classes = 26 }"), Some(26));
-    refuses(
-        "data.classes = 26",
-        "lapa.toml:1:16: `data.classes` = 26 does not go with `data.name` = \"mnist\", which has \
-         10\n  help: remove data.classes, or use data.name = \"idx:PATH\"",
-    );
-}
-
-#[cfg(unix)]
-#[test]
-fn paths_that_no_configuration_can_hold_are_refused() {
-    use std::os::unix::ffi::OsStrExt;
-    let path = Path::new(std::ffi::OsStr::from_bytes(b"/caf\xe9/x"));
-    let mut with_ledger = read("").unwrap();
-    with_ledger.privacy.ledger = Some(path.into());
-    let mut with_data = read("").unwrap();
-    with_data.data.name = DataName::Idx(path.into());
-    for experiment in [with_ledger, with_data] {
-        let (refused, error) = experiment.with_absolute_paths().unwrap_err();
-        assert_eq!(refused, path);
-        assert!(error.to_string().contains("not UTF-8"), "{error}");
-    }
 }

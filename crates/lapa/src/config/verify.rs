@@ -18,7 +18,7 @@ struct Mistake<'a> {
     path: String,
     key: &'a Spanned<Cow<'a, str>>,
     value: &'a Spanned<DeValue<'a>>,
-    /// What the key allows; none if it does not exist.
+    /// Allowed values of the key; none if it does not exist.
     rule: Option<&'a Value>,
     /// The section that it stands in.
     section: &'a Value,
@@ -81,7 +81,7 @@ fn visit<'a>(
 }
 
 impl Mistake<'_> {
-    /// Where it stands in the file; none in a flag.
+    /// Place in the file; none in a flag.
     fn start(&self, document: &Document) -> Option<usize> {
         let span = if self.rule.is_some() { self.value.span() } else { self.key.span() };
         (!document.is_flagged(&self.path)).then_some(span.start)

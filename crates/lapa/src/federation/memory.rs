@@ -21,7 +21,7 @@ pub(super) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
     threads.min(devices.max(test_images.div_ceil(EVALUATION_BLOCK)).max(1))
 }
 
-/// What a federation needs memory for.
+/// Sizes of a federation that need memory.
 pub(crate) struct Load<'a> {
     /// Rows and columns of the images, and classes.
     pub shape: (usize, usize, usize),

@@ -355,7 +355,7 @@ fn declared(experiment: &Experiment, elsewhere: Elsewhere) -> Cow<'_, Experiment
     }
 }
 
-/// What so many devices, the largest of so many samples, need memory for.
+/// Sizes of so many devices, the largest of so many samples.
 fn load<'a>(
     experiment: &Experiment,
     data: &Dataset,

@@ -221,16 +221,16 @@ impl Folder {
         regular(file.map_err(|error| self.plain_words(name, error))?)
     }
 
-    /// What systems say of a link under `name`, in words that say so.
+    /// Error of a link under `name`, in words that say so.
     fn plain_words(&self, name: &OsStr, error: io::Error) -> io::Error {
         if self.handle.is_link(name) { link() } else { error }
     }
 }
 
-/// How names of temporary files begin and end.
+/// Beginning and end of names of temporary files.
 const TEMPORARY: (&str, &str) = (".lapa-", ".tmp");
 
-/// Whether a file of this name is one in the making.
+/// True if a file of this name is one in the making.
 pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1)
 }

@@ -41,7 +41,7 @@ pub struct Batches {
     /// Whether a sample's gradient that is not finite counts as zero, because a refusal would tell
     /// of it, or is refused.
     pub zero_if_not_finite: bool,
-    /// Whether neighboring data sets keep the places of all other samples in a batch: all but those
+    /// True if neighboring data sets keep the places of all other samples in a batch: all but those
     /// of add-remove adjacency do.
     pub keeps_places: bool,
 }

@@ -210,7 +210,7 @@ impl Budgets {
         Ok(budgets)
     }
 
-    /// What other runs on the ledger had spent before this one, without noise of the channel.
+    /// Spending of other runs on the ledger before this one, without noise of the channel.
     fn recost_others(&mut self) -> Result<(), PrivatizeError> {
         self.accounts.iter_mut().for_each(|account| account.others_without_channel = 0.0);
         for recorded in self.ledger.releases_before(&self.run)? {

@@ -355,7 +355,7 @@ impl OwnBudget {
 }
 
 /// The account of a device in its ledger, whose declarations are `known`: the one that is there.
-/// What several have spent was spent on the records of one device, and has no common budget.
+/// Several accounts are spending on the records of one device without a common budget.
 fn account(ledger: &Ledger, known: &[Declared]) -> Result<u32, PrivatizeError> {
     let numbers: BTreeSet<u32> = known.iter().map(|declared| declared.device).collect();
     match numbers.len() {

@@ -65,7 +65,7 @@ impl Budgets {
         Ok(self.ledger.last_round(&self.run)?)
     }
 
-    /// Where releases are recorded.
+    /// The ledger of the releases.
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -80,7 +80,7 @@ impl Budgets {
         self.accounts[device as usize].terms.filter.as_ref()
     }
 
-    /// Whether devices are elsewhere, so that their budgets are what they say they are.
+    /// True if devices are elsewhere, so that their budgets are what they declare.
     pub fn on_trust(&self) -> bool {
         self.accounts.iter().any(|account| account.declared.is_some())
     }

@@ -54,7 +54,7 @@ pub enum RemoteError {
         answers.display()
     )]
     LostLedger {
-        /// Where the ledger was.
+        /// The ledger's path.
         ledger: PathBuf,
         /// The folder of answers.
         answers: PathBuf,

@@ -53,7 +53,7 @@ pub enum RunError {
     OtherVersion {
         /// The folder.
         path: PathBuf,
-        /// What began the run.
+        /// The program that began the run.
         began: String,
         /// This version.
         now: &'static str,
@@ -85,7 +85,7 @@ pub enum RunError {
     OtherProgram {
         /// The folder.
         path: PathBuf,
-        /// What began the run.
+        /// The program that began the run.
         began: String,
         /// What would go on.
         now: String,
@@ -166,7 +166,7 @@ pub enum RunError {
         metrics: PathBuf,
         /// The ledger.
         ledger: PathBuf,
-        /// What the metrics have and the ledger has not.
+        /// Releases that the metrics have and the ledger has not.
         what: String,
     },
     /// A ledger refuses the run.

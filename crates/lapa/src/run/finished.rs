@@ -18,11 +18,11 @@ use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};
 pub struct CheckedRun {
     /// Its folder.
     pub folder: Folder,
-    /// Where and by what it was made.
+    /// Machine and program that made it.
     pub manifest: Manifest,
     /// The experiment as resolved when the run began.
     pub experiment: Experiment,
-    /// What its rounds came to.
+    /// Totals of its rounds.
     pub summary: Summary,
     /// Its rounds.
     pub records: Vec<RoundRecord>,
@@ -200,7 +200,7 @@ fn check_privacy(
     }
 }
 
-/// Whether `a` is below `b` by more than rounding.
+/// True if `a` is below `b` by more than rounding.
 fn below(a: f64, b: f64) -> bool {
     a < b && a < b * (1.0 - 1e-6)
 }

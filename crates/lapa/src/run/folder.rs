@@ -304,7 +304,7 @@ fn remove_leftovers(parent: &Path) {
     }
 }
 
-/// Whether a folder holds nothing but the first files of a run.
+/// True if a folder holds nothing but the first files of a run.
 fn never_began(partial: &Path) -> bool {
     let first = |entry: std::io::Result<fs::DirEntry>| {
         let Ok(entry) = entry else { return false };

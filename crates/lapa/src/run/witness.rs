@@ -1,4 +1,4 @@
-//! What a run folder knows besides its ledger: of which data it is, and what it has released.
+//! Evidence in a run folder besides its ledger: its data, and its releases.
 
 use std::path::{Path, PathBuf};
 

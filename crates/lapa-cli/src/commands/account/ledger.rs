@@ -43,7 +43,7 @@ struct Row {
     pld: Option<f64>,
 }
 
-/// What the figures are, in words.
+/// Meaning of the figures, in words.
 const MEANING: [(&str, &str); 3] = [
     (
         "declared",

@@ -50,7 +50,7 @@ struct Form {
     total: Option<f64>,
     /// Whether the measured gap stays below it wherever it was measured.
     measured_below: Option<bool>,
-    /// Whether it promises nothing: after the last round it is not below the gap of the first model.
+    /// True if it promises nothing: after the last round it is not below the gap of the first model.
     vacuous: Option<bool>,
     #[serde(skip)]
     bound: Option<Bound>,

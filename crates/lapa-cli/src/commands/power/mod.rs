@@ -229,7 +229,7 @@ fn folder(arguments: &Arguments, mode: Mode) -> Result<PathBuf, Failure> {
     Ok(numbered(free))
 }
 
-/// Whether nothing is in a folder but a pilot, its ledger and what was left when they were made.
+/// True if a folder holds nothing but a pilot, its ledger and leftovers of their making.
 fn has_only_a_pilot(out: &Path) -> bool {
     let ours = |entry: std::io::Result<std::fs::DirEntry>| {
         let Ok(entry) = entry else { return false };
