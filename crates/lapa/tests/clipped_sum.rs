@@ -5,10 +5,13 @@ use std::sync::Arc;
 use lapa::config::Norm;
 use lapa::data::Split;
 use lapa::model::{
-    BLOCK, Batch, Clipped, Kernels, Network, SampleClip, Shape, Worker, cnn, logistic, mlp,
+    BLOCK, Batch, Blocks, Clipped, Kernels, Network, SampleClip, Shape, Worker, cnn, logistic, mlp,
 };
 use lapa::seed::{Purpose, stream};
 use rand::RngExt;
+
+/// Every sample added in f64.
+const ONE: Blocks<'_> = Blocks::Each(1);
 
 /// Sum of the clipped gradients of a batch.
 fn sum(
@@ -16,10 +19,10 @@ fn sum(
     parameters: &[f32],
     batch: Batch<'_>,
     norm: f64,
-    block: usize,
+    blocks: Blocks<'_>,
 ) -> (Clipped, Vec<f64>) {
     let mut sum = vec![f64::NAN; parameters.len()];
-    let clip = SampleClip { norm, denominator: 1.0, block };
+    let clip = SampleClip { norm, denominator: 1.0, blocks };
     (worker.clipped_gradient(parameters, batch, clip, &mut sum), sum)
 }
 
@@ -41,14 +44,15 @@ struct Drift {
 }
 
 impl Drift {
-    /// Black images of one pixel, and a layer of three outputs.
-    fn new(records: usize) -> Self {
+    /// Black images of one pixel, and a layer of three outputs. Records of class 0 have gradients
+    /// of the size of `small`, and those of class 1 are clipped to C = 1. A white image of
+    /// class 0 has a gradient of zero.
+    fn new(records: usize, small: f32) -> Self {
         let network = Network::new(Shape::new(1, 1, 1), &logistic(3)).unwrap();
-        // Softmax gives class 0 nearly all, so that records of class 0 have gradients of the size
-        // of `small`, and those of class 1 are clipped to C = 1.
-        let small = 0.6 / 1024f32;
         let mut parameters = vec![0.0; network.parameter_count()];
         let last = parameters.len();
+        parameters[0] = 1e6;
+        // Softmax gives class 0 nearly all.
         parameters[last - 2..].fill((small / (1.0 - 2.0 * small)).ln());
         let (images, labels) = (vec![0; records].into(), vec![0; records]);
         let data = Split { images, labels, rows: 1, cols: 1 };
@@ -57,13 +61,58 @@ impl Drift {
 
     /// The sum of `large` records of class 1, then records of class 0.
     fn sum(&mut self, large: usize, block: usize) -> Vec<f64> {
-        let labels = &mut self.data.labels;
-        labels.fill(0);
-        labels[..large].fill(1);
-        let samples: Vec<u32> = (0..labels.len() as u32).collect();
-        let batch = Batch { data: &self.data, samples: &samples };
-        sum(&mut Worker::new(self.network.clone()), &self.parameters, batch, 1.0, block).1
+        self.data.labels.fill(0);
+        self.data.labels[..large].fill(1);
+        self.sum_from(0, Blocks::Each(block))
     }
+
+    /// The sum of the records from `first` on.
+    fn sum_from(&self, first: u32, blocks: Blocks<'_>) -> Vec<f64> {
+        let samples: Vec<u32> = (first..self.data.labels.len() as u32).collect();
+        let batch = Batch { data: &self.data, samples: &samples };
+        sum(&mut Worker::new(self.network.clone()), &self.parameters, batch, 1.0, blocks).1
+    }
+}
+
+/// A Poisson batch has a record, a zero in its place, or neither. The last two are one sum to the
+/// bit, and the first differs from them by no more than C, also where all later records would be
+/// rounded otherwise in blocks by their place in the batch.
+#[test]
+fn a_record_that_is_not_drawn_moves_no_other_block() {
+    const PLACES: usize = 1 << 16;
+    // In blocks by place in the batch, small records follow 22 large ones, which reach 15.5, or 23,
+    // which pass 16, where they are rounded with twice the unit: the first record decides.
+    let mut drift = Drift::new(PLACES, 0.512 / (1 << 19) as f32);
+    for (place, label) in drift.data.labels.iter_mut().enumerate() {
+        *label = u8::from(place % BLOCK <= 22);
+    }
+    let ends = |first: usize| -> Vec<usize> {
+        (BLOCK - first..PLACES).step_by(BLOCK).chain([PLACES - first]).collect()
+    };
+    let drawn = drift.sum_from(0, Blocks::Ends(&ends(0)));
+    let left_out = drift.sum_from(1, Blocks::Ends(&ends(1)));
+    let by_place =
+        distance(&drift.sum_from(0, Blocks::Each(BLOCK)), &drift.sum_from(1, Blocks::Each(BLOCK)));
+    Arc::make_mut(&mut drift.data.images)[0] = 255;
+    drift.data.labels[0] = 0;
+    let zero = drift.sum_from(0, Blocks::Ends(&ends(0)));
+    assert_eq!(zero, left_out);
+    let moved = distance(&drawn, &left_out);
+    assert!((0.998..=1.0).contains(&moved), "{moved}");
+    assert!((by_place - moved).abs() > 0.01, "{by_place} and {moved}");
+}
+
+/// Members of a block beyond the first 64 are added one by one, so that a long block is no worse.
+#[test]
+fn a_record_that_is_not_drawn_moves_at_most_one_other_out_of_a_long_block() {
+    let mut drift = Drift::new(1 << 14, 0.512 / (1 << 19) as f32);
+    for (place, label) in drift.data.labels.iter_mut().enumerate() {
+        *label = u8::from(place < 24);
+    }
+    let (drawn, left_out) =
+        (drift.sum_from(0, Blocks::Ends(&[])), drift.sum_from(1, Blocks::Ends(&[])));
+    let moved = distance(&drawn, &left_out);
+    assert!((0.998..=1.0).contains(&moved), "{moved}");
 }
 
 /// As many records of class 1 as keep the coordinate of class 1 below 2¹⁴.
@@ -72,7 +121,7 @@ const RECORDS: usize = 60_000;
 
 #[test]
 fn one_record_moves_a_sum_of_60_000_by_no_more_than_two_norms() {
-    let mut drift = Drift::new(RECORDS);
+    let mut drift = Drift::new(RECORDS, 0.6 / 1024.0);
     let (single, nothing) = (drift.sum(1, 1), drift.sum(0, 1));
     let alone = distance(&single, &nothing);
     for block in [BLOCK, 1] {
@@ -88,7 +137,7 @@ fn one_record_moves_a_sum_of_60_000_by_no_more_than_two_norms() {
 /// The same records, summed in f32 in their order: the data set is what the test above needs.
 #[test]
 fn the_same_records_drift_in_single_precision() {
-    let mut drift = Drift::new(1);
+    let mut drift = Drift::new(1, 0.6 / 1024.0);
     let of = |gradient: Vec<f64>| gradient[gradient.len() - 2] as f32;
     let (small, large) = (of(drift.sum(0, 1)), of(drift.sum(1, 1)));
     let naive = |count: usize| {
@@ -114,15 +163,15 @@ fn a_sample_counts_the_same_in_every_batch() {
             let data = Split { images: images.into(), labels, rows: 28, cols: 28 };
             let samples: Vec<u32> = (0..97).map(|i| i * 31 % 97).collect();
             let whole = Batch { data: &data, samples: &samples };
-            let (_, together) = sum(&mut worker, &parameters, whole, 0.5, 1);
+            let (_, together) = sum(&mut worker, &parameters, whole, 0.5, ONE);
             let mut single = vec![0.0; parameters.len()];
             for sample in samples.chunks(1) {
                 let batch = Batch { data: &data, samples: sample };
-                let (_, one) = sum(&mut worker, &parameters, batch, 0.5, 1);
+                let (_, one) = sum(&mut worker, &parameters, batch, 0.5, ONE);
                 single.iter_mut().zip(one).for_each(|(sum, g)| *sum += g);
             }
             assert_eq!(together, single, "{layers:?} {kernels:?}");
-            let (_, blocks) = sum(&mut worker, &parameters, whole, 0.5, BLOCK);
+            let (_, blocks) = sum(&mut worker, &parameters, whole, 0.5, Blocks::Each(BLOCK));
             assert!(distance(&blocks, &together) < 1e-5 * length(together));
         }
     }
@@ -170,5 +219,8 @@ fn hostile(network: &Arc<Network>, hidden: f32, certain: f32, clip_norm: f64) ->
     }
     let data = Split { images: vec![7; 28 * 28].into(), labels: vec![0], rows: 28, cols: 28 };
     let batch = Batch { data: &data, samples: &[0] };
-    length(sum(&mut Worker::new(network.clone()), &parameters, batch, clip_norm, BLOCK).1)
+    length(
+        sum(&mut Worker::new(network.clone()), &parameters, batch, clip_norm, Blocks::Each(BLOCK))
+            .1,
+    )
 }

@@ -6,7 +6,8 @@ use lapa::aggregate::{GlobalDelta, GlobalModel};
 use lapa::config::Norm;
 use lapa::data::Split;
 use lapa::model::{
-    BLOCK, Batch, Clipped, Kernels, Layer, Network, SampleClip, Shape, Worker, cnn, logistic, mlp,
+    BLOCK, Batch, Blocks, Clipped, Kernels, Layer, Network, SampleClip, Shape, Worker, cnn,
+    logistic, mlp,
 };
 use lapa::seed::{Purpose, stream};
 use proptest::prelude::*;
@@ -138,7 +139,7 @@ fn clipped(
     n: usize,
 ) -> (Clipped, Vec<f32>) {
     let mut gradient = vec![f64::NAN; parameters.len()];
-    let clip = SampleClip { norm, denominator: n as f64, block: BLOCK };
+    let clip = SampleClip { norm, denominator: n as f64, blocks: Blocks::Each(BLOCK) };
     let report = worker.clipped_gradient(parameters, batch, clip, &mut gradient);
     (report, gradient.iter().map(|&g| g as f32).collect())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapa::config::{BatchSampling, Clip, Experiment, Learn, Update};
 use lapa::data::Split;
-use lapa::model::{BLOCK, Batch, Network, SampleClip, Worker};
+use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Worker};
 use lapa::seed::{Purpose, stream};
 use rand::seq::index;
 use rayon::prelude::*;
@@ -195,7 +195,7 @@ fn mean_gradient(
         (Clip::Sample, Some(norm)) => {
             let denominator = batch.samples.len() as f64;
             let mut exact = vec![0.0; gradient.len()];
-            let clip = SampleClip { norm, denominator, block: BLOCK };
+            let clip = SampleClip { norm, denominator, blocks: Blocks::Each(BLOCK) };
             worker.clipped_gradient(parameters, batch, clip, &mut exact);
             gradient.iter_mut().zip(exact).for_each(|(g, e)| *g = e as f32);
         }

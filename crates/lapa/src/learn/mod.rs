@@ -6,7 +6,7 @@ use rand::{Rng, RngExt};
 
 use crate::config::{BatchSampling, Clip, Learn, Update};
 use crate::data::Split;
-use crate::model::{BLOCK, Batch, Clipped, SampleClip, Worker};
+use crate::model::{BLOCK, Batch, Blocks, Clipped, SampleClip, Worker};
 
 /// What a device has computed and not yet privatized. It cannot be sent: the next stage takes it
 /// and gives a [`PrivateUpdate`](crate::privatize::PrivateUpdate). Its memory is reused from round
@@ -30,6 +30,10 @@ pub struct LocalUpdate {
 #[error("the update of a device is not finite")]
 pub struct NotFinite;
 
+/// Samples that a block of a Poisson batch has on average: few enough for hardly any block to have
+/// more than [`BLOCK`].
+const MEAN_BLOCK: f64 = 40.0;
+
 /// How a device draws its batches, and what of it the base station knows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batches {
@@ -41,8 +45,8 @@ pub struct Batches {
     /// Whether a sample's gradient that is not finite counts as zero, because a refusal would tell
     /// of it, or is refused.
     pub zero_if_not_finite: bool,
-    /// True if neighboring data sets keep the places of all other samples in a batch: all but those
-    /// of add-remove adjacency do.
+    /// True if neighboring data sets keep the places of all other samples on the device: all but
+    /// those of add-remove adjacency do.
     pub keeps_places: bool,
 }
 
@@ -52,9 +56,14 @@ impl Batches {
         self.sampling.denominator(fraction, self.public_samples)
     }
 
-    /// As [`SampleClip::block`].
-    fn block(&self) -> usize {
-        if self.keeps_places { BLOCK } else { 1 }
+    /// Blocks of a sum. They must not depend on the draw of one sample: those of Poisson batches
+    /// follow from the places of the samples on the device, and end at `ends`.
+    fn blocks<'a>(&self, ends: &'a [usize]) -> Blocks<'a> {
+        match (self.keeps_places, self.sampling) {
+            (false, _) => Blocks::Each(1),
+            (true, BatchSampling::Poisson) => Blocks::Ends(ends),
+            (true, BatchSampling::Full | BatchSampling::Fixed) => Blocks::Each(BLOCK),
+        }
     }
 }
 
@@ -75,6 +84,8 @@ pub struct Holding<'a> {
 pub struct Learner {
     worker: Worker,
     order: Vec<u32>,
+    /// Where the blocks of a Poisson batch end in `order`.
+    ends: Vec<usize>,
     weights: Vec<f32>,
     gradient: Vec<f64>,
     batch_gradient: Vec<f32>,
@@ -87,6 +98,7 @@ impl Learner {
         Self {
             worker,
             order: Vec::new(),
+            ends: Vec::new(),
             weights: Vec::new(),
             gradient: Vec::new(),
             batch_gradient: Vec::new(),
@@ -133,7 +145,7 @@ impl Learner {
             Update::Epoch => {
                 self.order.extend_from_slice(samples);
                 self.order.shuffle(rng);
-                self.epoch(learn, batches, parameters, data, update)
+                self.epoch(learn, parameters, data, update)
             }
         };
         if dropped > 0 && !batches.zero_if_not_finite {
@@ -191,7 +203,11 @@ impl Learner {
             }
             BatchSampling::Poisson => {
                 let rate = learn.batch_fraction;
-                self.order.extend(samples.iter().filter(|_| rng.random::<f64>() < rate));
+                self.ends.clear();
+                for places in samples.chunks((MEAN_BLOCK / rate).ceil() as usize) {
+                    self.order.extend(places.iter().filter(|_| rng.random::<f64>() < rate));
+                    self.ends.push(self.order.len());
+                }
             }
         }
     }
@@ -209,7 +225,7 @@ impl Learner {
         let batch = Batch { data, samples: &self.order };
         let denominator = batches.denominator(learn.batch_fraction);
         let (worker, plain) = (&mut self.worker, &mut self.batch_gradient);
-        let clip = sample_clip(learn, denominator, batches.block());
+        let clip = sample_clip(learn, denominator, batches.blocks(&self.ends));
         let clipped = step(worker, clip, parameters, batch, plain, &mut update.gradient);
         update.clipped = clipped.clipped as f64 / self.order.len().max(1) as f64;
         clipped.dropped
@@ -229,7 +245,7 @@ impl Learner {
         update.grid_sum.resize(parameters.len(), 0);
         self.gradient.resize(parameters.len(), 0.0);
         let (mut clipped, mut dropped) = (0, 0);
-        let clip = sample_clip(learn, 1.0, 1);
+        let clip = sample_clip(learn, 1.0, Blocks::Each(1));
         for sample in self.order.chunks(1) {
             let batch = Batch { data, samples: sample };
             let (worker, plain) = (&mut self.worker, &mut self.batch_gradient);
@@ -251,7 +267,6 @@ impl Learner {
     fn epoch(
         &mut self,
         learn: &Learn,
-        batches: Batches,
         parameters: &[f32],
         data: &Split,
         update: &mut LocalUpdate,
@@ -266,7 +281,7 @@ impl Learner {
         for s in 0..steps {
             let samples = &self.order[s * n / steps..(s + 1) * n / steps];
             let batch = Batch { data, samples };
-            let clip = sample_clip(learn, samples.len() as f64, batches.block());
+            let clip = sample_clip(learn, samples.len() as f64, Blocks::Each(BLOCK));
             let (worker, plain) = (&mut self.worker, &mut self.batch_gradient);
             let report = step(worker, clip, &self.weights, batch, plain, &mut self.gradient);
             clipped += report.clipped;
@@ -285,15 +300,15 @@ impl Learner {
 }
 
 /// The clip of each sample's gradient; none where samples are not clipped.
-fn sample_clip(learn: &Learn, denominator: f64, block: usize) -> Option<SampleClip> {
+fn sample_clip<'a>(learn: &Learn, denominator: f64, blocks: Blocks<'a>) -> Option<SampleClip<'a>> {
     let norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample)?;
-    Some(SampleClip { norm, denominator, block })
+    Some(SampleClip { norm, denominator, blocks })
 }
 
 /// One batch gradient, clipped per sample if so configured; `plain` is memory for one that is not.
 fn step(
     worker: &mut Worker,
-    clip: Option<SampleClip>,
+    clip: Option<SampleClip<'_>>,
     parameters: &[f32],
     batch: Batch<'_>,
     plain: &mut [f32],

@@ -26,6 +26,6 @@ pub use kernels::in_use as kernels_in_use;
 pub use layer::{Layer, ModelError, Shape};
 pub use memory::Footprint;
 pub use network::{Kernels, Network, Tensor};
-pub use sample_clip::{BLOCK, MOST_SAMPLES, SampleClip};
+pub use sample_clip::{BLOCK, Blocks, MOST_SAMPLES, SampleClip};
 pub use worker::{Batch, Clipped, Evaluation, Worker};
 pub use zoo::{cnn, layers, logistic, mlp, network};

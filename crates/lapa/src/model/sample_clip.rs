@@ -5,7 +5,7 @@
 //! floating point", has the theorem; the constants here are its constants, and the compiler checks
 //! its inequality.
 
-/// Samples whose clipped gradients are added in f32 before f64 takes over.
+/// Most samples whose clipped gradients are added in f32 before f64 takes over.
 pub const BLOCK: usize = 64;
 
 /// Samples in a sum that the theorem covers.
@@ -30,20 +30,40 @@ const _: () = {
     assert!(contribution * (1.0 + 2.0 * block + 2.0 * sums) <= 1.0);
 };
 
+/// Blocks of a batch, in which clipped gradients are added in f32. A sample that counts as zero is
+/// no member of its block. The members of a block beyond the first [`BLOCK`] are blocks of their
+/// own, so that a sample which joins or leaves a block moves at most one other out of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Blocks<'a> {
+    /// As many samples each, by their place in the batch.
+    Each(usize),
+    /// Blocks that end before these places of the batch.
+    Ends(&'a [usize]),
+}
+
+impl Blocks<'_> {
+    /// Block `index` of a batch of `n`, which begins at `first`.
+    pub(super) fn end(&self, index: usize, first: usize, n: usize) -> usize {
+        match self {
+            Self::Each(size) => (first + size.max(&1)).min(n),
+            Self::Ends(ends) => ends.get(index).copied().unwrap_or(n),
+        }
+    }
+}
+
 /// A clip of each sample's gradient, and the mean of the clipped gradients.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SampleClip {
+pub struct SampleClip<'a> {
     /// C: no sample counts with a longer gradient.
     pub norm: f64,
     /// The number that the sum is divided by: the caller's, since privacy may forbid the size of
     /// the batch.
     pub denominator: f64,
-    /// Samples that are added in f32 before f64 takes over: [`BLOCK`] where neighboring data sets
-    /// keep the places of all other samples in a batch, else 1.
-    pub block: usize,
+    /// Samples that are added in f32 before f64 takes over.
+    pub blocks: Blocks<'a>,
 }
 
-impl SampleClip {
+impl SampleClip<'_> {
     /// min(1, C′/‖g‖) of a gradient with this squared norm; none if the gradient counts as zero,
     /// because it is not finite or longer than any that the theorem covers.
     pub(super) fn factor(&self, norm_squared: f64) -> Option<f32> {

@@ -1,11 +1,12 @@
 //! One thread's memory for a network, and what it computes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::kernels::{PADDING, scale_pixels};
 use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
-use super::sample_clip::SampleClip;
+use super::sample_clip::{BLOCK, SampleClip};
 use super::stage::{Pass, Saved};
 use crate::data::Split;
 
@@ -95,7 +96,7 @@ impl Worker {
         &mut self,
         parameters: &[f32],
         batch: Batch<'_>,
-        clip: SampleClip,
+        clip: SampleClip<'_>,
         gradient: &mut [f64],
     ) -> Clipped {
         assert!(!self.network.mixes_samples(), "batch norm has no per-sample gradients");
@@ -113,18 +114,14 @@ impl Worker {
             slot.stage.backward(&parameters[slot.parameters.clone()], pass, dx, &mut self.saved[s]);
         }
         for (slot, saved) in stages.iter().zip(&mut self.saved) {
-            slot.stage.begin_clipped(n, saved);
+            slot.stage.begin_clipped(saved);
         }
         let mut report = Clipped { loss, clipped: 0, dropped: 0 };
-        for first in (0..n).step_by(clip.block) {
-            let block = first..(first + clip.block).min(n);
-            for i in block.clone() {
-                self.add_clipped(n, i, clip, &mut report);
-            }
-            for (s, slot) in self.network.stages.iter().enumerate() {
-                let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-                slot.stage.end_block(pass, block.clone(), &mut self.saved[s]);
-            }
+        let (mut first, mut index) = (0, 0);
+        while first < n {
+            let end = clip.blocks.end(index, first, n);
+            self.add_block(n, first..end, clip, &mut report);
+            (first, index) = (end, index + 1);
         }
         for (slot, saved) in self.network.stages.iter().zip(&self.saved) {
             slot.stage.finish_clipped(saved, &mut gradient[slot.parameters.clone()]);
@@ -133,8 +130,45 @@ impl Worker {
         report
     }
 
-    /// Adds the clipped gradient of sample `i` of `n` to the block.
-    fn add_clipped(&mut self, n: usize, i: usize, clip: SampleClip, report: &mut Clipped) {
+    /// Adds the clipped gradients of the samples `block` of `n` to the sum.
+    fn add_block(
+        &mut self,
+        n: usize,
+        block: Range<usize>,
+        clip: SampleClip<'_>,
+        report: &mut Clipped,
+    ) {
+        let (mut members, mut added) = (0, 0);
+        for i in block {
+            if !self.add_clipped(n, i, clip, report) {
+                continue;
+            }
+            (members, added) = (members + 1, added + 1);
+            if members >= BLOCK {
+                self.end_block();
+                added = 0;
+            }
+        }
+        if added > 0 {
+            self.end_block();
+        }
+    }
+
+    fn end_block(&mut self) {
+        for (slot, saved) in self.network.stages.iter().zip(&mut self.saved) {
+            slot.stage.end_block(saved);
+        }
+    }
+
+    /// Adds the clipped gradient of sample `i` of `n` to the block, unless it counts as zero, and
+    /// says so.
+    fn add_clipped(
+        &mut self,
+        n: usize,
+        i: usize,
+        clip: SampleClip<'_>,
+        report: &mut Clipped,
+    ) -> bool {
         let stages = &self.network.stages;
         let mut norm_squared = 0.0;
         for (s, slot) in stages.iter().enumerate() {
@@ -143,16 +177,17 @@ impl Worker {
         }
         let Some(factor) = clip.factor(norm_squared) else {
             report.dropped += 1;
-            for (s, slot) in stages.iter().enumerate() {
-                slot.stage.drop_sample(i, &mut self.activations[s], &mut self.saved[s]);
-            }
-            return;
+            return false;
         };
+        if norm_squared == 0.0 {
+            return false;
+        }
         report.clipped += usize::from(norm_squared.sqrt() > clip.norm);
         for (s, slot) in stages.iter().enumerate() {
             let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
             slot.stage.add_sample(pass, i, factor, &mut self.saved[s]);
         }
+        true
     }
 
     /// Loss and hits of the batch, with `statistics` in place of the batch's own (batch norm). Large

@@ -19,13 +19,11 @@ use crate::files;
 use crate::model::{Layer, Network, Shape};
 use crate::observe::RoundRecord;
 use crate::round::Asked;
-use crate::run::{Run, RunFolder, Summary, is_free, refuse_others};
+use crate::run::{DEVICES, Run, RunFolder, Summary, is_free, refuse_others};
 use crate::transmit::Received;
 
 /// Name of the file that says who was asked in a round that is not over.
 const ASKED: &str = "asked.json";
-/// Name of the file with what the devices told of themselves.
-const DEVICES: &str = "devices.json";
 
 /// The model that is trained.
 pub enum Model {

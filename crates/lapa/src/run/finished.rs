@@ -8,7 +8,7 @@ use super::folder::{
     CONFIG, MANIFEST, Manifest, fingerprint_under, not_locked, open_run, read_experiment,
     read_manifest,
 };
-use super::{METRICS, RunError, SUMMARY, Summary, read_summary};
+use super::{DEVICES, METRICS, RunError, SUMMARY, Summary, read_summary};
 use crate::config::{AllocatorName, Experiment, Histograms};
 use crate::files::{Folder, FolderLock};
 use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};
@@ -40,7 +40,8 @@ impl CheckedRun {
         let records = read_records(path, &experiment, summary.devices)?;
         let contradiction = |what| RunError::Contradiction { path: path.join(SUMMARY), what };
         check_totals(&summary, &records).map_err(contradiction)?;
-        check_privacy(&summary, &records, &experiment).map_err(contradiction)?;
+        let elsewhere = path.join(DEVICES).is_file();
+        check_privacy(&summary, &records, &experiment, elsewhere).map_err(contradiction)?;
         Ok(Some(Self { folder, manifest, experiment, summary, records, _lock: lock }))
     }
 }
@@ -152,11 +153,13 @@ fn check_totals(summary: &Summary, records: &[RoundRecord]) -> Result<(), String
     })
 }
 
-/// Refuses privacy figures that contradict each other, the rounds or the configuration.
+/// Refuses privacy figures that contradict each other, the rounds or the configuration. Devices that
+/// are `elsewhere` declare budgets of their own.
 fn check_privacy(
     summary: &Summary,
     records: &[RoundRecord],
     experiment: &Experiment,
+    elsewhere: bool,
 ) -> Result<(), String> {
     let (stated, privacy) = (&summary.privacy, &experiment.privacy);
     if stated.delta != privacy.delta {
@@ -185,10 +188,10 @@ fn check_privacy(
     let certified = privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
     let proved = match certified {
         false => Some(("epsilon_spent is", spent)),
-        // On a ledger of its own a run declares its own budget.
+        // On a ledger of its own a run declares its own budget; real devices declare theirs.
         true => privacy
             .epsilon
-            .filter(|_| privacy.ledger.is_none())
+            .filter(|_| privacy.ledger.is_none() && !elsewhere)
             .filter(|_| experiment.aggregate.histograms != Some(Histograms::Exact))
             .map(|epsilon| ("privacy.epsilon is", epsilon)),
     };

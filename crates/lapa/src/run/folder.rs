@@ -211,7 +211,7 @@ const OWN: [&str; 21] = [
     "tensorboard",
     "audit",
     "asked.json",
-    "devices.json",
+    super::DEVICES,
     "staged.toml",
     "power.json",
     "agent.safetensors",

@@ -42,6 +42,8 @@ use folder::write_json;
 const METRICS: &str = "metrics.jsonl";
 const SUMMARY: &str = "summary.json";
 const LEDGER: &str = "ledger.db";
+/// Name of the file with the declarations of devices elsewhere, at their base station.
+pub(crate) const DEVICES: &str = "devices.json";
 
 /// What a run reports while it goes on.
 pub enum RunEvent<'a> {

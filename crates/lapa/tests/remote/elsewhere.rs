@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lapa::remote::{BaseStation, Device, Facts, Model};
+use lapa::run::CheckedRun;
 use lapa_privacy::calibrate;
 use lapa_privacy::{Budget, Event, Release};
 
@@ -144,6 +145,8 @@ fn the_figure_of_a_base_station_is_the_largest_budget_that_its_devices_declare()
         assert!(!words.contains("(8, 1e-5)"), "{words}");
         let file = std::fs::read_to_string(folder.path().join(name).join("summary.json")).unwrap();
         assert!(file.contains("\"epsilon_provable\": 100.0"), "{file}");
+        // What it states is no contradiction to its own configuration.
+        assert!(CheckedRun::read(&folder.path().join(name)).unwrap().is_some());
         if name == "first" {
             // The owner lowers the budget for the last devices; what was promised before stands.
             let facts = device(0, "privacy.epsilon=9").describe().unwrap();

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use lapa::config::{Data, Experiment, Norm, Override};
 use lapa::data::{DataName, Dataset};
 use lapa::federation::Federation;
-use lapa::model::{BLOCK, Batch, Network, SampleClip, Shape, Worker, cnn};
+use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Shape, Worker, cnn};
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::mechanism::add_gaussian;
 use serde_json::{Map, Value, json};
@@ -159,7 +159,7 @@ fn gradients(
     let (mut group_norm, q) = worker(Norm::Group, data)?;
     let (mut per_sample, r) = worker(Norm::Group, data)?;
     let (mut g, mut h, mut i) = (vec![0.0; p.len()], vec![0.0; q.len()], vec![0.0; r.len()]);
-    let clip = SampleClip { norm: 1.0, denominator: BATCH as f64, block: BLOCK };
+    let clip = SampleClip { norm: 1.0, denominator: BATCH as f64, blocks: Blocks::Each(BLOCK) };
     const SIDE: usize = 512;
     let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];

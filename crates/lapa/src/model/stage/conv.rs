@@ -4,8 +4,6 @@
 //! and `Saved::clipped_sum` the clipped gradients of a block and of all blocks,
 //! `Saved::sample_gradient` that of one sample.
 
-use std::ops::Range;
-
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::gemm::{Matrix, multiply};
 use crate::model::kernels::{add_scaled, norm_squared};
@@ -121,7 +119,7 @@ impl Stage for Conv {
         }
     }
 
-    fn begin_clipped(&self, _: usize, saved: &mut Saved) {
+    fn begin_clipped(&self, saved: &mut Saved) {
         grow(&mut saved.sample_gradient, self.parameter_count());
         saved.begin_sum(self.parameter_count());
     }
@@ -136,7 +134,7 @@ impl Stage for Conv {
         add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
     }
 
-    fn end_block(&self, _: Pass<'_>, _: Range<usize>, saved: &mut Saved) {
+    fn end_block(&self, saved: &mut Saved) {
         saved.end_block();
     }
 

@@ -4,8 +4,6 @@
 //! `offsets` (the winners), `scratch` (one image, channels last), `active`, and the gradient
 //! buffers.
 
-use std::ops::Range;
-
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::kernels::conv_avx2::{self as kernel, Geometry};
 use crate::model::kernels::{Active, PADDING, add_scaled, has_fast_convolution, norm_squared};
@@ -137,7 +135,7 @@ impl Stage for ConvPoolRelu {
     }
 
     fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
-        self.begin_clipped(pass.n, saved);
+        self.begin_clipped(saved);
         let Saved { offsets, active, scratch, packed_gradient, .. } = saved;
         for i in 0..pass.n {
             let image = self.visit(pass, i, offsets, active, scratch);
@@ -147,7 +145,7 @@ impl Stage for ConvPoolRelu {
         self.geometry.unpack_gradient(packed_gradient, gradient);
     }
 
-    fn begin_clipped(&self, _: usize, saved: &mut Saved) {
+    fn begin_clipped(&self, saved: &mut Saved) {
         grow(&mut saved.scratch, self.geometry.image_len());
         grow(&mut saved.sample_gradient, self.geometry.gradient_len());
         saved.begin_sum(self.geometry.gradient_len());
@@ -165,7 +163,7 @@ impl Stage for ConvPoolRelu {
         add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
     }
 
-    fn end_block(&self, _: Pass<'_>, _: Range<usize>, saved: &mut Saved) {
+    fn end_block(&self, saved: &mut Saved) {
         saved.end_block();
     }
 

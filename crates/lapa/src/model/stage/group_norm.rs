@@ -3,8 +3,6 @@
 //! `Saved::packed_gradient` and `Saved::clipped_sum` the clipped gradients of a block and of all
 //! blocks, `Saved::sample_gradient` one sample's.
 
-use std::ops::Range;
-
 use super::{NORM_EPSILON, Pass, Saved, Stage, grow, row};
 use crate::model::kernels::{add_scaled, lanes_sum, norm_squared, vectorised};
 use crate::model::layer::Shape;
@@ -61,7 +59,7 @@ impl Stage for GroupNorm {
         }
     }
 
-    fn begin_clipped(&self, _: usize, saved: &mut Saved) {
+    fn begin_clipped(&self, saved: &mut Saved) {
         grow(&mut saved.sample_gradient, self.parameter_count());
         saved.begin_sum(self.parameter_count());
     }
@@ -77,7 +75,7 @@ impl Stage for GroupNorm {
         add_scaled(&mut saved.packed_gradient, factor, &saved.sample_gradient);
     }
 
-    fn end_block(&self, _: Pass<'_>, _: Range<usize>, saved: &mut Saved) {
+    fn end_block(&self, saved: &mut Saved) {
         saved.end_block();
     }
 

@@ -1,14 +1,13 @@
 //! Fully connected layer, y = W x + b, over the whole batch at once.
 //!
-//! `Saved::values` holds the clipped deltas of a per-sample pass, `Saved::packed_gradient` and
-//! `Saved::clipped_sum` the clipped gradients of a block and of all blocks.
-
-use std::ops::Range;
+//! `Saved::values` holds the clipped deltas of a block, `Saved::scratch` its inputs,
+//! `Saved::packed_gradient` and `Saved::clipped_sum` the clipped gradients of a block and of all
+//! blocks.
 
 use super::{Pass, Saved, Stage, grow, row};
 use crate::model::gemm::{Matrix, multiply};
 use crate::model::kernels::{add_wide, norm_squared};
-use crate::model::sample_clip::LARGEST_NORM_SQUARED;
+use crate::model::sample_clip::{BLOCK, LARGEST_NORM_SQUARED};
 
 /// Parameters: W (outputs × inputs, row by row), then b.
 pub(in crate::model) struct Linear {
@@ -57,9 +56,11 @@ impl Stage for Linear {
         self.parameter_gradient(pass.n, pass.x, pass.dy, gradient);
     }
 
-    fn begin_clipped(&self, n: usize, saved: &mut Saved) {
-        grow(&mut saved.values, n * self.outputs);
+    fn begin_clipped(&self, saved: &mut Saved) {
+        grow(&mut saved.values, BLOCK * self.outputs);
+        grow(&mut saved.scratch, BLOCK * self.inputs);
         saved.begin_sum(self.parameter_count());
+        saved.members = 0;
     }
 
     /// The gradient is the outer product δ(x, 1)ᵀ, so its squared norm is |δ|²(|x|² + 1): the
@@ -74,23 +75,24 @@ impl Stage for Linear {
     }
 
     fn add_sample(&self, pass: Pass<'_>, i: usize, factor: f32, saved: &mut Saved) {
-        let clipped = &mut saved.values[i * self.outputs..][..self.outputs];
+        let Saved { values, scratch, members, .. } = saved;
+        let clipped = &mut values[*members * self.outputs..][..self.outputs];
         for (clipped, &dy) in clipped.iter_mut().zip(row(pass.dy, i, self.outputs)) {
             *clipped = factor * dy;
         }
+        scratch[*members * self.inputs..][..self.inputs].copy_from_slice(row(
+            pass.x,
+            i,
+            self.inputs,
+        ));
+        *members += 1;
     }
 
-    /// The product at the end runs over all samples, and 0·∞ is not 0.
-    fn drop_sample(&self, i: usize, x: &mut [f32], saved: &mut Saved) {
-        saved.values[i * self.outputs..][..self.outputs].fill(0.0);
-        x[i * self.inputs..][..self.inputs].fill(0.0);
-    }
-
-    fn end_block(&self, pass: Pass<'_>, block: Range<usize>, saved: &mut Saved) {
-        let Saved { values, packed_gradient, clipped_sum, .. } = saved;
-        let (x, dy) = (&pass.x[block.start * self.inputs..], &values[block.start * self.outputs..]);
-        self.parameter_gradient(block.len(), x, dy, packed_gradient);
+    fn end_block(&self, saved: &mut Saved) {
+        let Saved { values, scratch, packed_gradient, clipped_sum, members, .. } = saved;
+        self.parameter_gradient(*members, scratch, values, packed_gradient);
         add_wide(clipped_sum, packed_gradient);
+        *members = 0;
     }
 
     fn finish_clipped(&self, saved: &Saved, gradient: &mut [f64]) {

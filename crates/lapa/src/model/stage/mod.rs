@@ -20,8 +20,6 @@ pub(super) use group_norm::GroupNorm;
 pub(super) use linear::Linear;
 pub(super) use max_pool::MaxPool;
 
-use std::ops::Range;
-
 use super::kernels::add_wide;
 
 /// Variance offset of both norms, PyTorch's default.
@@ -41,6 +39,8 @@ pub(super) struct Saved {
     pub packed_gradient: Vec<f32>,
     /// The sum of the blocks of clipped gradients in packed order.
     pub clipped_sum: Vec<f64>,
+    /// Samples of the block so far (fully connected layers only).
+    pub members: usize,
     /// The gradient of one sample in packed order.
     pub sample_gradient: Vec<f32>,
     /// Working memory of the kernels.
@@ -102,7 +102,7 @@ pub(super) trait Stage: Send + Sync {
     fn gradient(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
 
     /// Prepares for per-sample gradients: the sum is zero.
-    fn begin_clipped(&self, _n: usize, _saved: &mut Saved) {}
+    fn begin_clipped(&self, _saved: &mut Saved) {}
 
     /// ‖∂loss_i/∂parameters‖² of sample `i`; may keep that gradient in `saved`.
     fn sample_norm_squared(&self, _pass: Pass<'_>, _i: usize, _saved: &mut Saved) -> f64 {
@@ -113,12 +113,9 @@ pub(super) trait Stage: Send + Sync {
     /// block.
     fn add_sample(&self, _pass: Pass<'_>, _i: usize, _factor: f32, _saved: &mut Saved) {}
 
-    /// Instead of [`Stage::add_sample`]: sample `i` counts as zero, whatever its values. `x` are
-    /// the inputs of the batch.
-    fn drop_sample(&self, _i: usize, _x: &mut [f32], _saved: &mut Saved) {}
-
-    /// Adds the block of samples `block` to the sum, in f64, and begins the next one.
-    fn end_block(&self, _pass: Pass<'_>, _block: Range<usize>, _saved: &mut Saved) {}
+    /// Adds the block, of at most [`BLOCK`](crate::model::BLOCK) samples, to the sum, in f64, and
+    /// begins the next one.
+    fn end_block(&self, _saved: &mut Saved) {}
 
     /// gradient = the sum of the blocks.
     fn finish_clipped(&self, _saved: &Saved, _gradient: &mut [f64]) {}

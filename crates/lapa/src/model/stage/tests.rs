@@ -81,13 +81,13 @@ fn check(layer: &str, make: impl Fn(&Case, Shape) -> Box<dyn Stage>) {
 
         // Summing unclipped samples one by one must give the batch gradient (no batch norm).
         if layer != "batch_norm" && !parameters.is_empty() {
-            stage.begin_clipped(*n, &mut saved);
+            stage.begin_clipped(&mut saved);
             for i in 0..*n {
                 let norm = stage.sample_norm_squared(pass, i, &mut saved);
                 assert!(norm > 0.0);
                 stage.add_sample(pass, i, 1.0, &mut saved);
             }
-            stage.end_block(pass, 0..*n, &mut saved);
+            stage.end_block(&mut saved);
             let mut sum = vec![f64::NAN; parameters.len()];
             stage.finish_clipped(&saved, &mut sum);
             let sum: Vec<f32> = sum.iter().map(|&g| g as f32).collect();
@@ -146,14 +146,14 @@ fn sum(stage: &dyn Stage, x: &[f32], dy: &[f32]) -> Vec<f64> {
     let mut y = vec![0.0; n * outputs];
     stage.forward(&vec![1.0; stage.parameter_count()], n, &x, &mut y, &mut saved);
     let pass = Pass { n, x: &x, y: &y, dy: &dy };
-    stage.begin_clipped(n, &mut saved);
+    stage.begin_clipped(&mut saved);
     for first in (0..n).step_by(BLOCK) {
         let block = first..(first + BLOCK).min(n);
-        for i in block.clone() {
+        for i in block {
             stage.sample_norm_squared(pass, i, &mut saved);
             stage.add_sample(pass, i, 1.0, &mut saved);
         }
-        stage.end_block(pass, block, &mut saved);
+        stage.end_block(&mut saved);
     }
     let mut sum = vec![f64::NAN; stage.parameter_count()];
     stage.finish_clipped(&saved, &mut sum);
