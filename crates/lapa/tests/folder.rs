@@ -250,6 +250,9 @@ fn leftovers_of_killed_processes_go_and_nothing_else() {
     };
     leave(".run.abc123.partial");
     leave(".other.abc124.partial");
+    for name in [".ledger.abc129.partial", ".ledger.abc129.partial-journal"] {
+        fs::write(place.path().join(".other.abc124.partial").join(name), "").unwrap();
+    }
     let held = leave(".held.abc125.partial");
     let held = lapa::files::Folder::open(&held).unwrap();
     let lock = held.lock().unwrap();
@@ -343,6 +346,7 @@ fn a_finished_run_that_was_changed_is_refused_with_the_value() {
     refuse(summary, &key("epsilon_spent", "0.25"), "epsilon_spent 0.25, but metrics.jsonl says");
     refuse(summary, &key("epsilon_provable", "800.0"), "but privacy.epsilon is 8");
     refuse(summary, &key("epsilon_provable", "1.0"), "epsilon_provable 1, but");
+    refuse(summary, &|text| text.replace("(8, 1e-5)", "(0.1, 1e-9)"), "without the words");
     let metrics = "metrics.jsonl";
     refuse(metrics, &|text| text.lines().next().unwrap().to_owned() + "\n", "1 rounds, but");
     refuse(metrics, &|text| text.replacen("\"device\":2", "\"device\":7", 1), "line 1: device 7");

@@ -26,7 +26,7 @@ use other as system;
 use unix as system;
 
 /// Most bytes of a file that is read as a whole: a few bytes on the disk can promise terabytes.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 1 << 32;
 
 /// Name of the file that is locked beside the folder itself: some network file systems lock no
 /// folders.

@@ -12,6 +12,7 @@ use super::{DEVICES, METRICS, RunError, SUMMARY, Summary, read_summary};
 use crate::config::{AllocatorName, Experiment, Histograms};
 use crate::files::{Folder, FolderLock};
 use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};
+use crate::privatize::round_up;
 
 /// A finished run whose files agree with each other. No process can go on with it while this
 /// lives; any number can read it. The folder may be read-only.
@@ -195,11 +196,15 @@ fn check_privacy(
             .filter(|_| experiment.aggregate.histograms != Some(Histograms::Exact))
             .map(|epsilon| ("privacy.epsilon is", epsilon)),
     };
-    match proved {
-        Some((words, epsilon)) if below(epsilon, provable) || below(provable, epsilon) => {
-            Err(format!("epsilon_provable {provable}, but {words} {epsilon}"))
-        }
-        _ => Ok(()),
+    if let Some((words, epsilon)) = proved
+        && (below(epsilon, provable) || below(provable, epsilon))
+    {
+        return Err(format!("epsilon_provable {provable}, but {words} {epsilon}"));
+    }
+    let words = format!("({}, {:e})-differentially private", round_up(provable), stated.delta);
+    match certified && stated.privacy.contains("-diff") && !stated.privacy.contains(&words) {
+        true => Err(format!("privacy without the words {words:?}")),
+        false => Ok(()),
     }
 }
 

@@ -295,8 +295,10 @@ fn remove_leftovers(parent: &Path) {
         if !is_partial || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        let Ok(folder) = Folder::open(&path) else { continue };
-        if let Ok(_lock) = folder.lock()
+        // Looked at before it is locked, since a lock leaves a file in it, and after.
+        if never_began(&path)
+            && let Ok(folder) = Folder::open(&path)
+            && let Ok(_lock) = folder.lock()
             && never_began(&path)
         {
             let _ = fs::remove_dir_all(&path);
@@ -311,7 +313,10 @@ fn never_began(partial: &Path) -> bool {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let empty = || entry.metadata().is_ok_and(|found| found.len() == 0);
-        (OWN.contains(&&*name) || files::is_temporary(&name)) && (name != super::METRICS || empty())
+        // A ledger in the making, with what SQLite keeps beside it.
+        let ledger = name.starts_with(".ledger.") && name.contains(PARTIAL);
+        let own = OWN.contains(&&*name) || files::is_temporary(&name) || ledger;
+        own && (name != super::METRICS || empty())
     };
     fs::read_dir(partial).is_ok_and(|mut entries| entries.all(first))
 }

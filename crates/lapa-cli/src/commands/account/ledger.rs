@@ -50,13 +50,18 @@ const MEANING: [(&str, &str); 3] = [
         "the largest budget that a run was held to,\nthe guarantee where one is enforced, unless a \
          later run raised it after seeing an earlier one's releases",
     ),
-    ("claimed", "the paper's sum: its epsilons of this device's releases, added"),
+    ("claimed", "the paper's epsilons of this device's releases, added"),
     (
         "provable",
         "what the releases are\nworth by the best accountant that applies; for a schedule chosen on \
          the way that is a reading, not a promise",
     ),
 ];
+
+/// The heading of a figure in the table.
+fn column(name: &'static str) -> &'static str {
+    if name == "claimed" { "paper's sum" } else { name }
+}
 
 pub fn execute(path: &Path, format: Format) -> Outcome {
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
@@ -188,7 +193,7 @@ fn text(path: &Path, rows: &[Row]) -> String {
         })
         .collect();
     let meaning: Vec<String> =
-        MEANING.iter().map(|(name, words)| format!("{name}: {words}.")).collect();
+        MEANING.iter().map(|(name, words)| format!("{}: {words}.", column(name))).collect();
     let mut text = format!(
         "{}\n\n{}\nepsilon at the delta that each device was declared with. {}\n",
         path.display(),
