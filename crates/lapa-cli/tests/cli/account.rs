@@ -247,10 +247,12 @@ fn a_ledger_is_costed_per_device() {
     assert!(text.contains("run/ledger.db") && text.contains("declared"), "{text}");
     // A program that reads JSON is told no less than whoever reads the table.
     let value = stdout_json(lapa(place).args(account).args(["--format", "json"]));
-    for figure in ["declared", "claimed", "provable"] {
+    for (figure, column) in
+        [("declared", "declared"), ("claimed", "paper's sum"), ("provable", "provable")]
+    {
         let meaning = value["meaning"][figure].as_str().unwrap();
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words(&text).contains(&format!("{figure}: {}", words(meaning))), "{text}");
+        assert!(words(&text).contains(&format!("{column}: {}", words(meaning))), "{text}");
     }
     let provable = value["meaning"]["provable"].as_str().unwrap();
     assert!(provable.contains("chosen on the way that is a reading, not a promise"), "{provable}");
