@@ -116,7 +116,10 @@ def test_ctrl_c_raises_keyboard_interrupt(small, tmp_path, where):
     """The process says when its first round is over, is interrupted, and must end within a minute."""
     out = f", out={str(tmp_path / 'run')!r}" if where == "folder" else ""
     script = f"""
+import signal
 import lapa
+# Whoever runs the tests in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def on_round(record):
     if record["round"] == 1:
         print("running", flush=True)
