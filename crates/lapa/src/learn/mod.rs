@@ -84,7 +84,7 @@ pub struct Holding<'a> {
 pub struct Learner {
     worker: Worker,
     order: Vec<u32>,
-    /// Where the blocks of a Poisson batch end in `order`.
+    /// Ends of the blocks of a Poisson batch in `order`.
     ends: Vec<usize>,
     weights: Vec<f32>,
     gradient: Vec<f64>,

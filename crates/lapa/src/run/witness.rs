@@ -17,7 +17,7 @@ use crate::privatize::PrivatizeError;
 pub struct ManifestData {
     /// As in the config.
     pub name: String,
-    /// Where it was found.
+    /// Place where it was found.
     pub source: String,
     /// Files and their SHA-256, in a seeded simulation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
