@@ -7,6 +7,8 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod conv_avx2;
 
+use std::sync::LazyLock;
+
 /// Floats that may be read (never used) past the end of a batch by the vector loads.
 pub(super) const PADDING: usize = 8;
 
@@ -25,14 +27,23 @@ pub(super) struct Active {
     pub by_cell: Vec<f32>,
 }
 
-/// Whether this processor runs the AVX2 + FMA convolution kernels.
+/// Environment variable that forbids the AVX2 + FMA kernels when it is `portable`, so that their
+/// results can be compared on one machine.
+const VARIABLE: &str = "LAPA_KERNELS";
+
+/// Use of the AVX2 + FMA convolution kernels: where the processor has them and `LAPA_KERNELS` does
+/// not forbid them.
 pub(super) fn has_fast_convolution() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("popcnt");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    static FAST: LazyLock<bool> = LazyLock::new(|| {
+        #[cfg(target_arch = "x86_64")]
+        return is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("popcnt")
+            && std::env::var_os(VARIABLE).is_none_or(|kernels| kernels != "portable");
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    });
+    *FAST
 }
 
 /// The kernels that networks use on this processor: `avx2+fma` or `portable`.
