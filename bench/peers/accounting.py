@@ -8,7 +8,7 @@ Reads one command per line on standard input and answers one JSON line on standa
     rdp Q Z T DELTA INTERVAL    the same by Rényi divergences at the orders 2 to 64 (no interval)
     quit
 
-Q is the Poisson sampling rate, Z the noise multiplier, T the number of releases; neighbours differ
+Q is the Poisson sampling rate, Z the noise multiplier, T the number of releases; neighbors differ
 by one record more or less.
 """
 

@@ -37,7 +37,7 @@ CHUNKS = (50, 100, 200, 400)
 
 
 def cnn(norm):
-    """The paper's CNN; `norm` is the normalisation module after the second convolution."""
+    """The paper's CNN; `norm` is the normalization module after the second convolution."""
     return nn.Sequential(
         nn.Conv2d(1, 10, 5),
         nn.MaxPool2d(2),

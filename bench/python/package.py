@@ -84,7 +84,7 @@ def main() -> None:
         config = folder / "bench.toml"
         config.write_text(CONFIG.format(rounds=options.rounds), encoding="utf-8")
         for pair in range(options.pairs):
-            # Who is first changes, so that what warms up favours neither.
+            # Who is first changes, so that what warms up favors neither.
             for side in ("program", "package") if pair % 2 else ("package", "program"):
                 out = folder / f"{side}-{pair}"
                 (theirs if side == "program" else ours).append(globals()[side](config, out))

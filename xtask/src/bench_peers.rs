@@ -127,7 +127,7 @@ fn gradient_rows(
 
     for pair in 0..options.pairs {
         eprintln!("pair {} of {}", pair + 1, options.pairs);
-        // Every other pair starts with the other side, so that a slow drift favours neither.
+        // Every other pair starts with the other side, so that a slow drift favors neither.
         let ours_first = pair % 2 == 1;
         let before = ours_first.then(|| our_figures(lapa, &arguments, core)).transpose()?;
         let default = worker.figure("batch", options.seconds, "samples_per_s")?;

@@ -21,7 +21,7 @@ pub fn run() -> Outcome {
         deny.args(["deny", "check"]);
         checks.push(deny);
     } else {
-        eprintln!("notice: cargo-deny is not installed; licences and advisories are not checked");
+        eprintln!("notice: cargo-deny is not installed; licenses and advisories are not checked");
     }
     for check in &mut checks {
         if !process::run(check)?.success() {

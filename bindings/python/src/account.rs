@@ -24,7 +24,7 @@ const ACCOUNTANTS: [(&str, Maker); 6] = [
     ("pld", || Box::new(Pld::default())),
 ];
 
-/// What neighbouring data sets are, by its name.
+/// What neighboring data sets are, by its name.
 pub fn adjacency(name: &str) -> PyResult<Adjacency> {
     serde_json::from_value(name.into()).map_err(|_| {
         PyValueError::new_err(format!(

@@ -6,7 +6,7 @@ use lapa::federation::FederationError;
 use lapa::privatize::PrivatizeError;
 use lapa::remote::RemoteError;
 use lapa::run::RunError;
-use lapa_control::staged::StagedError;
+use lapa_control::phases::PhaseError;
 use lapa_privacy::ledger::LedgerError as BadLedger;
 use pyo3::PyErr;
 use pyo3::create_exception;
@@ -145,7 +145,7 @@ impl Raise for RemoteError {
     }
 }
 
-impl Raise for StagedError {
+impl Raise for PhaseError {
     fn kind(&self) -> Kind {
         match self {
             Self::Run(error) => error.kind(),

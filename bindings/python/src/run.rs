@@ -9,7 +9,7 @@ use lapa::data::Dataset;
 use lapa::federation::Federation;
 use lapa::observe::{RoundRecord, read_metrics};
 use lapa::run::{Outcome, Run, RunEvent, Summary, Tensor, model_tensors, read_model};
-use lapa_control::staged::{StageEvent, StagedOutcome};
+use lapa_control::phases::{PhaseEvent, PhaseOutcome};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -177,15 +177,15 @@ fn staged(
     folder: &Path,
     listener: &mut Listener,
 ) -> PyResult<Option<Summary>> {
-    let outcome = lapa_control::staged_run(experiment, data, folder, &mut |event| match event {
-        StageEvent::Run(event) => listener.hear(&event),
-        StageEvent::Pilot(_) | StageEvent::Optimising { .. } | StageEvent::Chosen(_) => {
+    let outcome = lapa_control::pilot_and_run(experiment, data, folder, &mut |event| match event {
+        PhaseEvent::Run(event) => listener.hear(&event),
+        PhaseEvent::Pilot(_) | PhaseEvent::Optimizing { .. } | PhaseEvent::Chosen(_) => {
             listener.signals()
         }
     });
     match outcome.map_err(Raise::raise)? {
-        StagedOutcome::Finished(summary) => Ok(Some(*summary)),
-        StagedOutcome::Stopped { .. } | StagedOutcome::StoppedBefore { .. } => Ok(None),
+        PhaseOutcome::Finished(summary) => Ok(Some(*summary)),
+        PhaseOutcome::Stopped { .. } | PhaseOutcome::StoppedBefore { .. } => Ok(None),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Exhibit, Statement, at_least};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attack {
-    /// Neighbouring inputs of one device, many draws, the optimal test.
+    /// Neighboring inputs of one device, many draws, the optimal test.
     Mechanism,
     /// Canaries in one run, scored by the transcript.
     Canary,

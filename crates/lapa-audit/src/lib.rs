@@ -11,8 +11,8 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod audit;
-pub mod bound;
 pub mod canary;
+pub mod epsilon_bound;
 mod error;
 mod exhibit;
 mod finding;

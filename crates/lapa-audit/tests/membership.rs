@@ -68,7 +68,7 @@ fn auc(finding: &Finding, attack: &str) -> [f64; 2] {
     ["auc_low", "auc_high"].map(|end| value.get(end).and_then(Value::as_f64).unwrap())
 }
 
-/// At 95 % (α = 0.05) the area is above 0.6 and ε above 1: what was learnt by heart shows.
+/// At 95 % (α = 0.05) the area is above 0.6 and ε above 1: what was learned by heart shows.
 #[test]
 fn lira_sees_the_members_of_a_run_without_noise() {
     let Some(data) = mnist() else { return };

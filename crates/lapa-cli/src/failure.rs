@@ -12,7 +12,7 @@ use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
 use lapa::transmit::LinkError;
 use lapa_audit::AuditError;
-use lapa_control::staged::StagedError;
+use lapa_control::phases::PhaseError;
 use lapa_study::report::ReportError;
 use lapa_study::sweep::SweepError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
@@ -123,16 +123,16 @@ impl From<RunError> for Failure {
     }
 }
 
-impl From<StagedError> for Failure {
-    fn from(error: StagedError) -> Self {
+impl From<PhaseError> for Failure {
+    fn from(error: PhaseError) -> Self {
         match error {
-            StagedError::Run(error) => error.into(),
-            StagedError::Optimise(_)
-            | StagedError::Objective(_)
-            | StagedError::Training(_)
-            | StagedError::Observe(_)
-            | StagedError::Agent(_)
-            | StagedError::Io { .. } => Self::failed(error),
+            PhaseError::Run(error) => error.into(),
+            PhaseError::Optimize(_)
+            | PhaseError::Objective(_)
+            | PhaseError::Training(_)
+            | PhaseError::Observe(_)
+            | PhaseError::Agent(_)
+            | PhaseError::Io { .. } => Self::failed(error),
             _ => Self::usage(chain(&error)),
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use lapa::data::FetchEvent;
 use lapa::observe::RoundRecord;
-use lapa_control::optimise::Progress;
+use lapa_control::optimize::Progress;
 
 use crate::output::{say, visible};
 
@@ -181,7 +181,7 @@ impl RoundProgress {
     }
 }
 
-/// Shows how an optimiser of powers goes.
+/// Shows how an optimizer of powers goes.
 pub struct ChoiceProgress {
     mode: Mode,
     name: String,

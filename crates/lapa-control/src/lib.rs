@@ -3,14 +3,14 @@
 //!
 //! [`bound`] is the paper's Theorem 1, as printed and corrected. [`power`] is its problem P1: a
 //! pilot run leaves a [`Trace`](power::Trace), and a [`Problem`](power::Problem) judges transmit
-//! amplitudes by it. [`optimise`] has everything that chooses amplitudes, behind one trait.
+//! amplitudes by it. [`optimize`] has everything that chooses amplitudes, behind one trait.
 
 // What people read is for the command line to say.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bound;
-pub mod optimise;
+pub mod optimize;
+pub mod phases;
 pub mod power;
-pub mod staged;
 
-pub use staged::staged_run;
+pub use phases::pilot_and_run;

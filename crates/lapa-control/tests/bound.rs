@@ -220,7 +220,7 @@ fn eigen(a: &Matrix) -> (Vec<f64>, Matrix) {
     ((0..n).map(|i| a[i][i]).collect(), vectors)
 }
 
-/// K quadratics F_k(w) = ½(w − a)ᵀH_k(w − a) with one minimiser a, so that A4 holds with a finite
+/// K quadratics F_k(w) = ½(w − a)ᵀH_k(w − a) with one minimizer a, so that A4 holds with a finite
 /// δ. Everything about F = ΣG_kF_k is known exactly: F* = 0, μ and L are the ends of the spectrum
 /// of H = ΣG_kH_k, and δ² = max ΣG_k‖H_kx‖²/‖Hx‖² is the largest eigenvalue of
 /// H⁻¹(ΣG_kH_k²)H⁻¹.

@@ -1,13 +1,13 @@
-//! DDPG against PyTorch's updates, tasks with known optima, and P1 by other optimisers.
+//! DDPG against PyTorch's updates, tasks with known optima, and P1 by other optimizers.
 
 use std::ops::ControlFlow;
 
 use lapa::config::{BoundForm, Experiment};
 use lapa::seed::{Purpose, Stream, stream};
-use lapa_control::optimise::ddpg::{
+use lapa_control::optimize::ddpg::{
     Agent, AgentError, Batch, Ddpg, Learning, Parameters, Replay, SavedError, Settings, Sizes,
 };
-use lapa_control::optimise::{CmaEs, OptimiseError, Optimiser, Progress, RandomSearch};
+use lapa_control::optimize::{CmaEs, OptimizeError, Optimizer, Progress, RandomSearch};
 use lapa_control::power::{
     Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem, Trace, TraceArrays,
 };
@@ -134,7 +134,7 @@ mod mass {
         let (mut p, mut q, mut r) = (0.0, 0.0, 0.0);
         let mut gain = [0.0; 2];
         for _ in 0..1000 {
-            // The best a minimises EFFORT·a² + γ·s'ᵀPs' with s' = As + Ba, B = (0, STEP).
+            // The best a minimizes EFFORT·a² + γ·s'ᵀPs' with s' = As + Ba, B = (0, STEP).
             let curvature = EFFORT + DISCOUNT * STEP * STEP * r;
             gain = [DISCOUNT * STEP * q / curvature, DISCOUNT * STEP * (STEP * q + r) / curvature];
             // With M = A − B·gain: P = Q + EFFORT·gain·gainᵀ + γMᵀPM.
@@ -241,15 +241,15 @@ fn power_is_nearly_the_best() {
     for (seed, rule) in [(0, NoiseRule::PerDevice), (1, NoiseRule::TopUp)] {
         let mut problem = power_problem(seed, rule);
         let found =
-            Ddpg::new(defaults()).unwrap().optimise(&mut problem, seed, &mut go_on).unwrap();
+            Ddpg::new(defaults()).unwrap().optimize(&mut problem, seed, &mut go_on).unwrap();
         let evaluations = found.evaluations as u32;
         let least = (0..2)
             .map(|seed| {
                 let mut cma_es = CmaEs { evaluations };
-                cma_es.optimise(&mut problem, seed, &mut go_on).unwrap().evaluation.objective
+                cma_es.optimize(&mut problem, seed, &mut go_on).unwrap().evaluation.objective
             })
             .fold(f64::INFINITY, f64::min);
-        let random = RandomSearch { evaluations }.optimise(&mut problem, seed, &mut go_on).unwrap();
+        let random = RandomSearch { evaluations }.optimize(&mut problem, seed, &mut go_on).unwrap();
         let equal = problem.evaluate(&problem.limits().equal()).unwrap();
         let ours = found.evaluation.objective;
         assert!(ours <= 1.05 * least, "{rule:?}: {} times the least", ours / least);
@@ -272,7 +272,7 @@ fn the_same_seed_gives_the_same_bits_on_one_and_two_threads() {
             pool.install(|| {
                 let mut ddpg = Ddpg::new(settings).unwrap();
                 let mut problem = power_problem(0, NoiseRule::PerDevice);
-                let found = ddpg.optimise(&mut problem, seed, &mut go_on).unwrap();
+                let found = ddpg.optimize(&mut problem, seed, &mut go_on).unwrap();
                 (found.amplitudes, found.curve, ddpg.agent().unwrap().parameters())
             })
         };
@@ -286,8 +286,8 @@ fn the_same_seed_gives_the_same_bits_on_one_and_two_threads() {
 fn a_second_search_repeats_the_first() {
     let mut ddpg = Ddpg::new(small(16, 16)).unwrap();
     let mut problem = power_problem(0, NoiseRule::PerDevice);
-    let first = ddpg.optimise(&mut problem, 3, &mut go_on).unwrap();
-    let second = ddpg.optimise(&mut problem, 3, &mut go_on).unwrap();
+    let first = ddpg.optimize(&mut problem, 3, &mut go_on).unwrap();
+    let second = ddpg.optimize(&mut problem, 3, &mut go_on).unwrap();
     assert_eq!((first.amplitudes, first.curve), (second.amplitudes, second.curve));
 }
 
@@ -298,7 +298,7 @@ fn a_saved_agent_goes_on() {
     let settings = small(16, 16);
     let mut ddpg = Ddpg::new(settings).unwrap();
     let mut problem = power_problem(0, NoiseRule::PerDevice);
-    ddpg.optimise(&mut problem, 3, &mut go_on).unwrap();
+    ddpg.optimize(&mut problem, 3, &mut go_on).unwrap();
     let agent = ddpg.agent().unwrap();
     agent.save(&path).unwrap();
     let sizes = Ddpg::sizes(15, &settings);
@@ -308,7 +308,7 @@ fn a_saved_agent_goes_on() {
     let search = |agent: &Agent| {
         let mut problem = power_problem(0, NoiseRule::PerDevice);
         let mut ddpg = Ddpg::with_agent(settings, agent).unwrap();
-        ddpg.optimise(&mut problem, 4, &mut go_on).unwrap().amplitudes
+        ddpg.optimize(&mut problem, 4, &mut go_on).unwrap().amplitudes
     };
     assert_eq!(search(agent), search(&loaded));
 
@@ -371,18 +371,18 @@ fn infinite_objectives_are_no_obstacle_and_no_result() {
         if p[0] < p[1] { f64::INFINITY } else { p[1] + p[2] }
     });
     let settings = small(16, 16);
-    let found = Ddpg::new(settings).unwrap().optimise(&mut half, 1, &mut go_on).unwrap();
+    let found = Ddpg::new(settings).unwrap().optimize(&mut half, 1, &mut go_on).unwrap();
     assert!(found.evaluation.objective.is_finite() && found.amplitudes[0] >= found.amplitudes[1]);
     assert_eq!(found.evaluations, 4 * 60 + 2);
     assert_eq!(seen, found.evaluations);
     assert_eq!(found.curve.last(), Some(&(242, found.evaluation.objective)));
     for worth in [f64::INFINITY, f64::NAN] {
         let mut none = Judge(three_devices(), |_: &[f64]| worth);
-        let error = Ddpg::new(settings).unwrap().optimise(&mut none, 1, &mut go_on).unwrap_err();
-        assert!(matches!(error, OptimiseError::NothingFinite { evaluations: 242, .. }), "{error}");
+        let error = Ddpg::new(settings).unwrap().optimize(&mut none, 1, &mut go_on).unwrap_err();
+        assert!(matches!(error, OptimizeError::NothingFinite { evaluations: 242, .. }), "{error}");
     }
     let mut free = Judge(three_devices(), |_: &[f64]| 0.0);
-    let found = Ddpg::new(settings).unwrap().optimise(&mut free, 1, &mut go_on).unwrap();
+    let found = Ddpg::new(settings).unwrap().optimize(&mut free, 1, &mut go_on).unwrap();
     assert_eq!(found.evaluation.objective, 0.0);
 }
 
@@ -390,12 +390,12 @@ fn infinite_objectives_are_no_obstacle_and_no_result() {
 fn a_listener_stops_the_search() {
     let mut judge = Judge(three_devices(), |p: &[f64]| p[0]);
     let mut calls = 0;
-    let error = Ddpg::new(small(8, 8)).unwrap().optimise(&mut judge, 1, &mut |progress| {
+    let error = Ddpg::new(small(8, 8)).unwrap().optimize(&mut judge, 1, &mut |progress| {
         calls += 1;
         assert_eq!((progress.evaluations, progress.of), (calls, 242));
         if calls < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    assert!(matches!(error, Err(OptimiseError::Stopped)));
+    assert!(matches!(error, Err(OptimizeError::Stopped)));
     assert_eq!(calls, 20);
 }
 
@@ -420,7 +420,7 @@ fn bad_settings_and_agents_are_named() {
     assert!(Ddpg::with_agent(small(8, 8), &agent(5, 4)).is_err());
     let mut judge = Judge(three_devices(), |p: &[f64]| p[0]);
     let mut other = Ddpg::with_agent(small(8, 8), &agent(6, 4)).unwrap();
-    let error = other.optimise(&mut judge, 1, &mut go_on).unwrap_err();
+    let error = other.optimize(&mut judge, 1, &mut go_on).unwrap_err();
     assert_eq!(error.to_string(), "4 amplitudes for 3 devices");
     let mut parameters = agent(5, 3).parameters();
     parameters.critic.pop();

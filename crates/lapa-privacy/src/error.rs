@@ -22,7 +22,7 @@ pub enum EventError {
     Pair {
         /// How batches are drawn.
         sampling: Sampling,
-        /// What neighbouring data sets are.
+        /// What neighboring data sets are.
         adjacency: Adjacency,
         /// The pairs that are known.
         instead: &'static str,

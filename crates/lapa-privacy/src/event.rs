@@ -60,7 +60,7 @@ pub struct Release {
     pub records: u32,
     /// Learning rate λ, as the paper's sensitivity uses it.
     pub learning_rate: f64,
-    /// What neighbouring data sets are.
+    /// What neighboring data sets are.
     pub adjacency: Adjacency,
     /// How the batch was drawn.
     pub sampling: Sampling,
@@ -77,7 +77,7 @@ pub struct Release {
 /// The number of a device's records of each label, with noise of σ on each count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// What neighbouring data sets are.
+    /// What neighboring data sets are.
     pub adjacency: Adjacency,
     /// The distribution of the noise.
     pub noise: NoiseKind,
@@ -121,7 +121,7 @@ pub enum ClipUnit {
     Device,
 }
 
-/// What neighbouring data sets are.
+/// What neighboring data sets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjacency {
@@ -179,7 +179,7 @@ pub enum Mechanism {
         /// z = σ/Δ, where Δ is the most that one record adds to the sum. Replacing a record moves
         /// the sum by up to 2Δ, which the accountant knows from `adjacency`.
         noise_multiplier: f64,
-        /// What neighbouring data sets are. Zero-out costs what add-remove costs.
+        /// What neighboring data sets are. Zero-out costs what add-remove costs.
         adjacency: Adjacency,
     },
     /// No noise.

@@ -1,4 +1,4 @@
-//! Rounding towards safety: sums that are never below, differences that are never above.
+//! Rounding toward safety: sums that are never below, differences that are never above.
 
 /// The smallest float that is not below a + b. Whoever keeps a sum of costs of their own gets the
 /// ledger's bits with it.

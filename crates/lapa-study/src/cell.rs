@@ -9,8 +9,8 @@ use lapa::federation::{Federation, FederationError};
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
 use lapa::run::{Summary, fingerprint};
 use lapa::transmit::Links;
+use lapa_control::phases::{self, Chooser, PhaseError, Pilot, PowerMethod};
 use lapa_control::power::Objective;
-use lapa_control::staged::{self, Chooser, Optimizer, Pilot, StagedError};
 use serde::{Deserialize, Serialize};
 
 /// Evaluations whose mean is steadier than the last one alone.
@@ -28,7 +28,7 @@ pub struct Cell {
 pub enum CellError {
     /// The run or the choice of its powers failed.
     #[error(transparent)]
-    Staged(#[from] StagedError),
+    Staged(#[from] PhaseError),
     /// The run itself failed.
     #[error(transparent)]
     Federation(#[from] FederationError),
@@ -159,7 +159,7 @@ impl Cell {
         let mut powers = None;
         if experiment.control.power.needs_pilot() {
             let Some(chosen) = choose(&experiment, data, on_round)? else { return Ok(None) };
-            experiment = staged::with_powers(&experiment, &chosen.powers_w, "".as_ref())?;
+            experiment = phases::with_powers(&experiment, &chosen.powers_w, "".as_ref())?;
             powers = Some(chosen);
         }
         let mut federation = Federation::new(experiment, data.clone())?;
@@ -193,7 +193,7 @@ impl Cell {
     }
 }
 
-/// What the digits of a pilot and the steps of an optimiser cost, in samples.
+/// What the digits of a pilot and the steps of an optimizer cost, in samples.
 const PILOT_WORK: f64 = 400_000.0;
 
 /// Pilot and choice of powers, in memory; none if the listener broke off.
@@ -202,13 +202,13 @@ fn choose(
     data: &Dataset,
     on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<Option<ChosenPowers>, CellError> {
-    let Some(optimizer) = Optimizer::of(experiment.control.power) else { return Ok(None) };
-    let Some(pilot) = staged::pilot_in_memory(experiment, data, &mut |_| on_round(0))? else {
+    let Some(optimizer) = PowerMethod::of(experiment.control.power) else { return Ok(None) };
+    let Some(pilot) = phases::pilot_in_memory(experiment, data, &mut |_| on_round(0))? else {
         return Ok(None);
     };
     let mut chooser = Chooser::new(experiment, pilot, data)?;
     match chooser.choose(optimizer, &mut |_| on_round(0)) {
-        Err(StagedError::Optimise(lapa_control::optimise::OptimiseError::Stopped)) => Ok(None),
+        Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Stopped)) => Ok(None),
         choice => {
             let choice = choice?;
             let objective_relative = choice.objective_relative;
@@ -220,14 +220,14 @@ fn choose(
 /// J of a run: its rounds take the place of a pilot's.
 fn objective(federation: &Federation, records: &[RoundRecord]) -> Result<Option<f64>, CellError> {
     let experiment = federation.experiment();
-    if staged::check(experiment).is_err() {
+    if phases::check(experiment).is_err() {
         return Ok(None);
     }
-    let mut problem = staged::problem(experiment, &Pilot::new(federation, records)?)?;
+    let mut problem = phases::problem(experiment, &Pilot::new(federation, records)?)?;
     let devices: Vec<u32> = (0..experiment.partition.devices).collect();
     let links = Links::new(experiment)?;
     let amplitudes: Vec<f64> = links.powers_of(&devices).iter().map(|p| p.0.sqrt()).collect();
-    Ok(Some(problem.evaluate(&amplitudes).map_err(StagedError::from)?.objective))
+    Ok(Some(problem.evaluate(&amplitudes).map_err(PhaseError::from)?.objective))
 }
 
 impl Round {

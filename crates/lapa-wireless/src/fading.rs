@@ -143,7 +143,7 @@ mod tests {
     /// A wave from azimuth φ reaches the next antenna, half a wavelength along y, half a
     /// wavelength times sin φ earlier.
     #[test]
-    fn neighbouring_antennas_differ_by_the_steering_phase() {
+    fn neighboring_antennas_differ_by_the_steering_phase() {
         let mut rng = ChaCha12Rng::seed_from_u64(7);
         let mut h = [Complex64::ZERO; ANTENNAS];
         for fading in [Fading::Rayleigh, Fading::None] {

@@ -4,9 +4,9 @@ use std::f64::consts::PI;
 
 use thiserror::Error;
 
-use crate::units::{Db, Hertz, Metre};
+use crate::units::{Db, Hertz, Meter};
 
-/// c in metres per second.
+/// c in meters per second.
 const SPEED_OF_LIGHT: f64 = 299_792_458.0;
 
 /// Far beyond any antenna; ratios stay far from what f64 cannot hold.
@@ -64,7 +64,7 @@ impl PathLoss {
     ///
     /// Differs from the paper: nearer than c/(4πf_c), 2.6 cm at 915 MHz, where the printed power
     /// would rise without bound, it stays at G_BS·G_D.
-    pub fn gain(&self, distance: Metre) -> f64 {
+    pub fn gain(&self, distance: Meter) -> f64 {
         let spread = SPEED_OF_LIGHT / self.carrier.0 / (4.0 * PI) / distance.0;
         let antennas = Db(self.base_gain.0 + self.device_gain.0).ratio();
         antennas * spread.min(1.0).powf(self.exponent)
@@ -72,7 +72,7 @@ impl PathLoss {
 
     /// The gain as a loss, −10·log₁₀: a positive number of decibels where less arrives than was
     /// sent.
-    pub fn loss(&self, distance: Metre) -> Db {
+    pub fn loss(&self, distance: Meter) -> Db {
         Db(-Db::of(self.gain(distance)).0)
     }
 }
@@ -89,26 +89,26 @@ mod tests {
     #[test]
     fn hand_computed_values_hold() {
         let paper = PathLoss::paper();
-        assert!(close(paper.gain(Metre(2600f64.sqrt())), 1.332_672_838_661_542_8e-12));
-        assert!(close(paper.loss(Metre(2600f64.sqrt())).0, 118.752_764_535_890_58));
-        assert!(close(paper.gain(Metre(100.0)), 1.058_945_089_000_018_1e-13));
-        assert!(close(paper.loss(Metre(100.0)).0, 129.751_265_594_039_2));
+        assert!(close(paper.gain(Meter(2600f64.sqrt())), 1.332_672_838_661_542_8e-12));
+        assert!(close(paper.loss(Meter(2600f64.sqrt())).0, 118.752_764_535_890_58));
+        assert!(close(paper.gain(Meter(100.0)), 1.058_945_089_000_018_1e-13));
+        assert!(close(paper.loss(Meter(100.0)).0, 129.751_265_594_039_2));
     }
 
     /// Free space at 2.4 GHz over 100 m: 80.05 dB (Friis).
     #[test]
     fn free_space_is_the_formula_of_friis() {
         let free = PathLoss::new(Hertz(2.4e9), 2.0, Db(0.0), Db(0.0)).unwrap();
-        assert!(close(free.loss(Metre(100.0)).0, 80.052_008_056_115_5));
+        assert!(close(free.loss(Meter(100.0)).0, 80.052_008_056_115_5));
         let antennas = PathLoss::new(Hertz(2.4e9), 2.0, Db(3.0), Db(-1.5)).unwrap();
-        assert!(close(antennas.loss(Metre(100.0)).0, 78.552_008_056_115_5));
+        assert!(close(antennas.loss(Meter(100.0)).0, 78.552_008_056_115_5));
     }
 
     #[test]
     fn ten_times_farther_loses_ten_times_the_exponent_in_decibels() {
         let law = PathLoss::paper();
         for distance in [0.1, 1.0, 37.0, 1e5] {
-            let more = law.loss(Metre(10.0 * distance)).0 - law.loss(Metre(distance)).0;
+            let more = law.loss(Meter(10.0 * distance)).0 - law.loss(Meter(distance)).0;
             assert!(close(more, 37.6), "{more}");
         }
     }
@@ -117,15 +117,15 @@ mod tests {
     fn the_gain_is_bounded_near_and_0_at_infinity() {
         let law = PathLoss::paper();
         for distance in [0.0, f64::MIN_POSITIVE, 1e-3, 0.026] {
-            assert_eq!(law.gain(Metre(distance)), Db(5.0).ratio());
+            assert_eq!(law.gain(Meter(distance)), Db(5.0).ratio());
         }
-        assert!(law.gain(Metre(0.0261)) < Db(5.0).ratio());
-        assert_eq!(law.gain(Metre(f64::INFINITY)), 0.0);
-        assert_eq!(law.loss(Metre(f64::INFINITY)), Db(f64::INFINITY));
+        assert!(law.gain(Meter(0.0261)) < Db(5.0).ratio());
+        assert_eq!(law.gain(Meter(f64::INFINITY)), 0.0);
+        assert_eq!(law.loss(Meter(f64::INFINITY)), Db(f64::INFINITY));
         for carrier in [f64::MIN_POSITIVE, f64::MAX] {
             let extreme = PathLoss::new(Hertz(carrier), 300.0, Db(300.0), Db(300.0)).unwrap();
             for distance in [0.0, f64::MIN_POSITIVE, 1.0, f64::MAX] {
-                let gain = extreme.gain(Metre(distance));
+                let gain = extreme.gain(Meter(distance));
                 assert!((0.0..f64::MAX).contains(&gain), "{carrier} Hz, {distance} m: {gain}");
             }
         }

@@ -127,7 +127,7 @@ impl Modulation {
         1.0 - 1.0 / f64::from(1 << self.bits_per_symbol())
     }
 
-    /// a = 1 − 1/L: a level of L has 2a neighbours on average.
+    /// a = 1 − 1/L: a level of L has 2a neighbors on average.
     fn inner_share(self) -> f64 {
         1.0 - 1.0 / f64::from(self.levels_per_axis())
     }
@@ -182,15 +182,15 @@ pub fn inverse_q(p: f64) -> f64 {
     }
 }
 
-/// The x ≥ 0 with Q(x) = tail and P(0 < Z < x) = centre, from the smaller of the two (they sum to
+/// The x ≥ 0 with Q(x) = tail and P(0 < Z < x) = center, from the smaller of the two (they sum to
 /// ½, so that the smaller one knows x better).
 ///
 /// Bisection over all floating-point numbers: monotone in its argument whatever the last bit of
 /// erfc does, and as precise where Q is subnormal as Q can be.
-fn upper_quantile(tail: f64, centre: f64) -> f64 {
+fn upper_quantile(tail: f64, center: f64) -> f64 {
     let is_left_of_quantile = |x: f64| {
-        if centre < tail {
-            0.5 * libm::erf(x * FRAC_1_SQRT_2) < centre
+        if center < tail {
+            0.5 * libm::erf(x * FRAC_1_SQRT_2) < center
         } else {
             q_function(x) > tail
         }
@@ -263,12 +263,12 @@ mod tests {
             assert_close(inverse_q(p), x, 1e-14);
         }
         // Near ½, where Q has lost its digits.
-        for (centre, x) in [
+        for (center, x) in [
             (2f64.powi(-30), 2.334_479_498_333_298_3e-9),
             (2f64.powi(-50), 2.226_333_139_737_413_7e-15),
         ] {
-            assert_close(inverse_q(0.5 - centre), x, 1e-14);
-            assert_close(inverse_q(0.5 + centre), -x, 1e-14);
+            assert_close(inverse_q(0.5 - center), x, 1e-14);
+            assert_close(inverse_q(0.5 + center), -x, 1e-14);
         }
         // Subnormal.
         assert_close(inverse_q(1e-310), 37.663_060_331_949_524, 1e-12);
@@ -403,7 +403,7 @@ mod tests {
             assert_close(back, sinr, 1e-12);
         }
 
-        /// Not even neighbouring numbers are out of order.
+        /// Not even neighboring numbers are out of order.
         #[test]
         fn quantiles_never_rise(p in 0.0..1.0f64, steps in 0..100u64) {
             let next = f64::from_bits(p.to_bits() + steps);

@@ -6,24 +6,24 @@ use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 use thiserror::Error;
 
-use crate::units::Metre;
+use crate::units::Meter;
 
 /// A point; z is the height.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Position {
     /// Along the x axis.
-    pub x: Metre,
+    pub x: Meter,
     /// Along the y axis.
-    pub y: Metre,
+    pub y: Meter,
     /// Height.
-    pub z: Metre,
+    pub z: Meter,
 }
 
 impl Position {
     /// The length of the straight line to another point.
-    pub fn distance(&self, other: &Self) -> Metre {
+    pub fn distance(&self, other: &Self) -> Meter {
         let [x, y, z] = self.minus(other);
-        Metre(x.hypot(y).hypot(z))
+        Meter(x.hypot(y).hypot(z))
     }
 
     /// The angle from the x axis at which `base` sees this point in the horizontal plane, in
@@ -38,7 +38,7 @@ impl Position {
     }
 
     fn is_finite(&self) -> bool {
-        [self.x, self.y, self.z].iter().all(|metre| metre.0.is_finite())
+        [self.x, self.y, self.z].iter().all(|meter| meter.0.is_finite())
     }
 }
 
@@ -52,9 +52,9 @@ impl Display for Position {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
     /// From and to along the x axis.
-    pub x: [Metre; 2],
+    pub x: [Meter; 2],
     /// From and to along the y axis.
-    pub y: [Metre; 2],
+    pub y: [Meter; 2],
     /// How many devices live here, relative to the shares of the other regions.
     pub share: u32,
 }
@@ -120,7 +120,7 @@ pub enum TopologyError {
         device: usize,
         /// Its place.
         position: Position,
-        /// Its distance in metres.
+        /// Its distance in meters.
         distance: f64,
     },
 }
@@ -166,7 +166,7 @@ impl Topology {
                 let position = Position {
                     x: uniform(region.x, rng),
                     y: uniform(region.y, rng),
-                    z: Metre(0.0),
+                    z: Meter(0.0),
                 };
                 Placement { position, region: Some(home) }
             })
@@ -206,22 +206,22 @@ fn split(devices: u32, regions: &[Region]) -> Vec<u32> {
 }
 
 /// A weighted mean, for the difference of the ends may be more than f64 holds.
-fn uniform<R: Rng + ?Sized>([from, to]: [Metre; 2], rng: &mut R) -> Metre {
+fn uniform<R: Rng + ?Sized>([from, to]: [Meter; 2], rng: &mut R) -> Meter {
     let share: f64 = rng.random();
-    Metre(((1.0 - share) * from.0 + share * to.0).clamp(from.0, to.0))
+    Meter(((1.0 - share) * from.0 + share * to.0).clamp(from.0, to.0))
 }
 
 /// The base station of the paper (section V-A): 10 m up, 50 m beside the origin.
 pub fn paper_base_station() -> Position {
-    Position { x: Metre(-50.0), y: Metre(0.0), z: Metre(10.0) }
+    Position { x: Meter(-50.0), y: Meter(0.0), z: Meter(10.0) }
 }
 
 /// Regions I and II of the paper (section V-A), of 7 and 8 devices.
 pub fn paper_regions() -> [Region; 2] {
-    let y = [Metre(-5.0), Metre(5.0)];
+    let y = [Meter(-5.0), Meter(5.0)];
     [
-        Region { x: [Metre(-10.0), Metre(0.0)], y, share: 7 },
-        Region { x: [Metre(10.0), Metre(20.0)], y, share: 8 },
+        Region { x: [Meter(-10.0), Meter(0.0)], y, share: 7 },
+        Region { x: [Meter(10.0), Meter(20.0)], y, share: 8 },
     ]
 }
 
@@ -236,11 +236,11 @@ mod tests {
     use super::*;
 
     fn point(x: f64, y: f64, z: f64) -> Position {
-        Position { x: Metre(x), y: Metre(y), z: Metre(z) }
+        Position { x: Meter(x), y: Meter(y), z: Meter(z) }
     }
 
     fn region(x: [f64; 2], y: [f64; 2], share: u32) -> Region {
-        Region { x: x.map(Metre), y: y.map(Metre), share }
+        Region { x: x.map(Meter), y: y.map(Meter), share }
     }
 
     fn paper(devices: u32, seed: u64) -> Topology {
@@ -248,7 +248,7 @@ mod tests {
         Topology::in_regions(paper_base_station(), &paper_regions(), devices, &mut rng).unwrap()
     }
 
-    fn within([from, to]: [Metre; 2], place: Metre) -> bool {
+    fn within([from, to]: [Meter; 2], place: Meter) -> bool {
         from <= place && place <= to
     }
 
@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn distances_and_azimuths_are_those_of_known_triangles() {
         let base = point(1.0, 2.0, 3.0);
-        assert_eq!(point(3.0, 5.0, 9.0).distance(&base), Metre(7.0));
-        assert_eq!(base.distance(&point(3.0, 5.0, 9.0)), Metre(7.0));
+        assert_eq!(point(3.0, 5.0, 9.0).distance(&base), Meter(7.0));
+        assert_eq!(base.distance(&point(3.0, 5.0, 9.0)), Meter(7.0));
         for (x, y, azimuth) in [
             (1.0, 0.0, 0.0),
             (1.0, 1.0, FRAC_PI_4),
@@ -288,7 +288,7 @@ mod tests {
             for device in &topology.devices {
                 let home = &paper_regions()[device.region.unwrap() as usize];
                 assert!(within(home.x, device.position.x) && within(home.y, device.position.y));
-                assert_eq!(device.position.z, Metre(0.0));
+                assert_eq!(device.position.z, Meter(0.0));
             }
             first_homes[topology.devices[0].region.unwrap() as usize] += 1;
         }

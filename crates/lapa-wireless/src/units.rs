@@ -16,9 +16,9 @@ pub struct Db(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Hertz(pub f64);
 
-/// Length in metres.
+/// Length in meters.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Metre(pub f64);
+pub struct Meter(pub f64);
 
 /// Time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]

@@ -5,7 +5,7 @@ use lapa_wireless::fading::Fading;
 use lapa_wireless::path_loss::PathLoss;
 use lapa_wireless::ser::Modulation;
 use lapa_wireless::topology::{Position, Topology, paper_base_station, paper_regions};
-use lapa_wireless::units::{Db, Metre, Watt};
+use lapa_wireless::units::{Db, Meter, Watt};
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
@@ -19,7 +19,7 @@ const LAYOUTS: u64 = 20_000;
 const NORMAL_LIMIT: f64 = 4.891_638_475_698_59;
 
 fn ground(x: f64, y: f64) -> Position {
-    Position { x: Metre(x), y: Metre(y), z: Metre(0.0) }
+    Position { x: Meter(x), y: Meter(y), z: Meter(0.0) }
 }
 
 /// p²·N_a·gain/σ², the SNR before fading.
@@ -46,7 +46,7 @@ fn snrs(fading: Fading, seed: u64) -> Vec<f64> {
 /// chance that the fading's power is over the threshold's share of the SNR before fading.
 fn expected_over(threshold: f64, tail: fn(f64) -> f64) -> f64 {
     const GRID: u32 = 60;
-    let middle = |[from, to]: [Metre; 2], i: u32| {
+    let middle = |[from, to]: [Meter; 2], i: u32| {
         from.0 + (to.0 - from.0) * (f64::from(i) + 0.5) / f64::from(GRID)
     };
     let mut expected = 0.0;
@@ -83,7 +83,7 @@ fn gamma_tail(t: f64) -> f64 {
 fn the_printed_noise_power_of_a_milliwatt_leaves_70_to_90_db_less_signal_than_noise() {
     for region in paper_regions() {
         for x in region.x {
-            for y in [region.y[0], Metre(0.0), region.y[1]] {
+            for y in [region.y[0], Meter(0.0), region.y[1]] {
                 let Db(snr) = Db::of(mean_snr(ground(x.0, y.0), Watt(1.0), Watt(1e-3)));
                 assert!((-90.0..=-70.0).contains(&snr), "{snr} dB at {x:?}, {y:?}");
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::files::Folder;
 
-/// Writes `path` through a neighbour with a name of its own, which is renamed when it is complete
+/// Writes `path` through a neighbor with a name of its own, which is renamed when it is complete
 /// and on the disk. What was at `path` before stays until then; a symbolic link there is refused.
 pub fn write_atomically<E: From<io::Error>>(
     path: &Path,

@@ -35,7 +35,7 @@ pub enum Purpose {
     Channel = 10,
     /// The noise on a device's label histogram (round is 0).
     Histogram = 11,
-    /// What an optimiser of transmit powers draws; in place of the round, which optimiser.
+    /// What an optimizer of transmit powers draws; in place of the round, which optimizer.
     Power = 12,
     /// Which digits a step of training before the first round uses; in place of the round, the step.
     Pretrain = 13,

@@ -401,7 +401,7 @@ fn layers_that_do_not_fit_are_refused() {
     assert!(refuse(&[Layer::Linear { outputs: 0 }]).contains("no outputs"));
 }
 
-/// A sample whose gradient is not finite counts as the zero vector, whatever its neighbours are:
+/// A sample whose gradient is not finite counts as the zero vector, whatever its neighbors are:
 /// the rest of the batch is what it is without that sample, over the same denominator.
 #[test]
 fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {

@@ -44,7 +44,7 @@ def app_with(train, **options) -> ClientApp:
     return app
 
 
-def step_towards_one(message: Message, context) -> Message:
+def step_toward_one(message: Message, context) -> Message:
     """Trains: every weight moves by 0.1; and tells more than it should."""
     arrays = message.content["arrays"]
     trained = {name: array.numpy() for name, array in arrays.items()}
@@ -60,7 +60,7 @@ def strategy(folder, devices=2) -> LapaStrategy:
 
 def test_own_training_takes_a_private_step_and_tells_nothing_else(tmp_path):
     seen = []
-    grid = federation(app_with(step_towards_one), tmp_path, 2, meddle=lambda _, some: seen.extend(some) or some)
+    grid = federation(app_with(step_toward_one), tmp_path, 2, meddle=lambda _, some: seen.extend(some) or some)
     result = strategy(tmp_path).start(grid, first_model(), num_rounds=2)
     # A budget of a million is nearly no noise: two steps of 0.1.
     weight = result.arrays["weight"].numpy()
@@ -147,7 +147,7 @@ def test_what_is_refused_is_not_trained(tmp_path):
 
     def train(message, context):
         trained.append(1)
-        return step_towards_one(message, context)
+        return step_toward_one(message, context)
 
     grid = federation(app_with(train), tmp_path, 1)
     (node,) = grid.nodes

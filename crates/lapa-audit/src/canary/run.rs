@@ -3,7 +3,7 @@
 use lapa::page::Table;
 
 use super::score::Sums;
-use crate::bound::one_run_epsilon;
+use crate::epsilon_bound::one_run_epsilon;
 use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement, Verdict};
 
 /// Shares of the canaries that are guessed, half of them in and half out. Fixed in advance; the

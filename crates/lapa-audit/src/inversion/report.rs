@@ -170,7 +170,7 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
         texts.push(
             "Batch norm makes each image's gradient depend on all others of its batch: batches were \
              not attacked, and single images as a device would send them that trains on nothing \
-             else, where batch norm normalises over one image."
+             else, where batch norm normalizes over one image."
                 .into(),
         );
     } else if experiment.model.name == ModelName::Cnn && experiment.model.norm == Norm::Group {

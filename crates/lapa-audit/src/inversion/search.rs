@@ -103,7 +103,7 @@ impl Search {
     }
 }
 
-/// weight·(Σ |difference| of neighbours in rows and columns)/pixels; its derivative is added to
+/// weight·(Σ |difference| of neighbors in rows and columns)/pixels; its derivative is added to
 /// `descent`.
 fn add_variation(image: &[f32], cols: usize, weight: f64, descent: &mut [f32]) -> f64 {
     let share = (weight / image.len() as f64) as f32;

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::bound::{binomial_tail, normal_cdf};
+use crate::epsilon_bound::{binomial_tail, normal_cdf};
 
 /// Coordinates within this many standard deviations of 0 are counted.
 const NEAR: f64 = 0.5;

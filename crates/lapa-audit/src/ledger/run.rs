@@ -6,7 +6,7 @@ use lapa_privacy::{Adjacency, Sampling};
 use serde_json::Value;
 
 use super::{Checks, Worst};
-use crate::bound::normal_cdf;
+use crate::epsilon_bound::normal_cdf;
 use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement, Verdict};
 
 /// Families of tests that share the level.

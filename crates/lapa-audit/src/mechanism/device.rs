@@ -28,9 +28,9 @@ pub struct Device {
     pub releases: Vec<Release>,
 }
 
-/// A pair of neighbouring inputs.
+/// A pair of neighboring inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbours {
+pub enum Neighbors {
     /// A record whose gradient is as long as the clip lets it be, or longer; without it, nothing or
     /// (if records are replaced) one with the opposite gradient.
     Longest,
@@ -62,8 +62,8 @@ const OTHER_RECORD: u32 = 1;
 const REST: u32 = 2;
 
 impl DeviceReleases {
-    /// The releases of `device` on two neighbouring inputs, drawn from `seed`.
-    pub fn new(device: Device, neighbours: Neighbours, seed: u64) -> Result<Self, AuditError> {
+    /// The releases of `device` on two neighboring inputs, drawn from `seed`.
+    pub fn new(device: Device, neighbors: Neighbors, seed: u64) -> Result<Self, AuditError> {
         let layers = [Layer::Linear { outputs: 1 }, Layer::Linear { outputs: 2 }];
         // Unwrap safety: these layers fit one another.
         let network = Network::new(Shape::new(1, 1, 1), &layers).expect("two linear layers");
@@ -71,17 +71,17 @@ impl DeviceReleases {
         let records = records(&device);
         let slope = (10.0 * clip_norm * batch(&device, records)).max(10.0) as f32;
         // w, c, v₀, v₁, b₀, b₁
-        let (parameters, images) = match neighbours {
-            Neighbours::Longest => (vec![1e4, 0.0, slope, -slope, 0.0, 0.0], [0, 0, 255]),
+        let (parameters, images) = match neighbors {
+            Neighbors::Longest => (vec![1e4, 0.0, slope, -slope, 0.0, 0.0], [0, 0, 255]),
             // 10³⁸ times a slope is no number any more; 1 times it saturates.
-            Neighbours::NotFinite => (vec![1e38, 100.0, 100.0, -100.0, 0.0, 0.0], [255, 0, 0]),
+            Neighbors::NotFinite => (vec![1e38, 100.0, 100.0, -100.0, 0.0, 0.0], [255, 0, 0]),
         };
         let data =
             Split { images: images.to_vec().into(), labels: vec![0, 1, 0], rows: 1, cols: 1 };
         let adjacency = device.releases.first().map(|release| release.adjacency);
-        let place = match (adjacency, neighbours) {
-            (Some(Adjacency::ReplaceOne), Neighbours::Longest) => Some(OTHER_RECORD),
-            (Some(Adjacency::ReplaceOne), Neighbours::NotFinite) => Some(REST),
+        let place = match (adjacency, neighbors) {
+            (Some(Adjacency::ReplaceOne), Neighbors::Longest) => Some(OTHER_RECORD),
+            (Some(Adjacency::ReplaceOne), Neighbors::NotFinite) => Some(REST),
             _ => None,
         };
         let rest = vec![REST; records as usize - 1];

@@ -1,4 +1,4 @@
-//! The optimal test between two neighbouring inputs.
+//! The optimal test between two neighboring inputs.
 
 use super::DeviceReleases;
 use crate::AuditError;

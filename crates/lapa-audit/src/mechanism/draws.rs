@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Distinguisher, Mechanism};
 use crate::AuditError;
-use crate::bound::{Errors, Threshold, epsilon_lower, gdp_epsilon, mu_lower};
+use crate::epsilon_bound::{Errors, Threshold, epsilon_lower, gdp_epsilon, mu_lower};
 
 /// Draws that are made at a time; in between the listener is heard.
 const BLOCK: u64 = 500;

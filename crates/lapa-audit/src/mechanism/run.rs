@@ -9,7 +9,7 @@ use lapa::privatize::grid;
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
 
-use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbours, draw};
+use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbors, draw};
 use crate::{
     Attack, AuditError, Effort, Exhibit, Finding, Listener, Options, Progress, Repeated, Statement,
     Verdict,
@@ -45,7 +45,7 @@ pub fn run(
     let alpha = 1.0 - options.confidence;
     let certified = device.batches.zero_if_not_finite;
     let longest = alpha * if certified { 1.0 - HOSTILE } else { 1.0 };
-    let releases = DeviceReleases::new(device.clone(), Neighbours::Longest, options.seed)?;
+    let releases = DeviceReleases::new(device.clone(), Neighbors::Longest, options.seed)?;
     let test = Distinguisher::new(&releases)?;
     let draws = draws(&releases, options.effort);
     let of = draws + if certified { HOSTILE_DRAWS } else { 0 };
@@ -63,7 +63,7 @@ pub fn run(
     let mut lower = bounds.epsilon_lower;
     let mut lower_gdp = bounds.epsilon_lower_gdp;
     if certified {
-        let hostile = DeviceReleases::new(device.clone(), Neighbours::NotFinite, options.seed)?;
+        let hostile = DeviceReleases::new(device.clone(), Neighbors::NotFinite, options.seed)?;
         let scores =
             draw(&hostile, &Distinguisher::energy(&hostile), HOSTILE_DRAWS, &mut |done| {
                 tick(draws + done)

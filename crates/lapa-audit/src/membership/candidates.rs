@@ -35,7 +35,7 @@ pub(super) struct Slot {
 
 /// The records in question.
 ///
-/// Two runs that differ in one coin are neighbours in the sense of the experiment's adjacency:
+/// Two runs that differ in one coin are neighbors in the sense of the experiment's adjacency:
 /// under zero-out and add-remove tails drops the record, under replace-one it puts another one of
 /// the same label in its place.
 pub(super) struct Candidates {

@@ -26,7 +26,7 @@ use std::thread;
 pub use roc::Roc;
 use serde_json::{Value, json};
 
-use crate::bound::{Threshold, epsilon_lower, normal_quantile, one_run_epsilon};
+use crate::epsilon_bound::{Threshold, epsilon_lower, normal_quantile, one_run_epsilon};
 use crate::{Attack, AuditError, Effort, Finding, Listener, Options, Progress, Statement, Subject};
 use candidates::Candidates;
 use guess::Guesses;

@@ -144,7 +144,7 @@ fn experiment(changes: &[&str]) -> Experiment {
     Experiment::from_toml(text, "test", &changes).unwrap()
 }
 
-/// Small digits with a third of the labels wrong, which can only be learnt by heart.
+/// Small digits with a third of the labels wrong, which can only be learned by heart.
 fn noisy_digits() -> Dataset {
     let mut data = digits(600, 200);
     for (i, label) in (0..).zip(&mut data.train.labels) {
@@ -186,7 +186,7 @@ fn coins_are_balanced_over_shadows_and_fair_for_the_target() {
 /// One coin changes one record: dropped with its size declared as before, or swapped for one that
 /// nobody has, of the same label.
 #[test]
-fn runs_that_differ_in_one_coin_are_neighbours() {
+fn runs_that_differ_in_one_coin_are_neighbors() {
     for (changes, swaps) in [(&[][..], true), (&["privacy.epsilon=8"][..], false)] {
         let candidates = candidates(changes, 40);
         assert_eq!(candidates.swaps(), swaps);
@@ -241,7 +241,7 @@ fn figure(finding: &Finding, path: &str) -> f64 {
 
 const SMALL: Scale = Scale { shadows: 12, candidates: 400 };
 
-/// Without noise the records are learnt by heart: with 1 − α = 95 % the area is well above ½, and
+/// Without noise the records are learned by heart: with 1 − α = 95 % the area is well above ½, and
 /// LiRA sees more than the loss alone.
 #[test]
 fn an_overfit_model_tells_its_members() {

@@ -3,7 +3,7 @@
 use lapa::config::{BatchSampling, Clip};
 use lapa::seed::{Purpose, stream};
 use lapa_audit::AuditError;
-use lapa_audit::mechanism::{Device, DeviceReleases, Mechanism, Neighbours};
+use lapa_audit::mechanism::{Device, DeviceReleases, Mechanism, Neighbors};
 use lapa_privacy::ClipUnit;
 use lapa_privacy::mechanism::add_gaussian;
 
@@ -72,7 +72,7 @@ impl Mechanism for NanDisablesTheClip {
 #[test]
 fn a_nan_that_disables_the_clip_is_caught() {
     let device = sound();
-    let twin = DeviceReleases::new(device.clone(), Neighbours::NotFinite, 1).unwrap();
+    let twin = DeviceReleases::new(device.clone(), Neighbors::NotFinite, 1).unwrap();
     let test = Distinguisher::energy(&twin);
     for instead in [f32::NAN, 0.0] {
         let damaged = NanDisablesTheClip { device: device.clone(), instead };

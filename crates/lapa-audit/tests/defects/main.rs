@@ -8,7 +8,7 @@ mod transcript;
 use lapa::config::{BatchSampling, Clip, Experiment, Learn, Update};
 use lapa::learn::Batches;
 use lapa_audit::mechanism::{
-    Bounds, Device, DeviceReleases, Distinguisher, Mechanism, Neighbours, draw,
+    Bounds, Device, DeviceReleases, Distinguisher, Mechanism, Neighbors, draw,
 };
 use lapa_audit::{Attack, Finding, Statement, Verdict};
 use lapa_privacy::accountant::gdp;
@@ -73,7 +73,7 @@ fn sound() -> Device {
 }
 
 fn releases(device: &Device) -> DeviceReleases {
-    DeviceReleases::new(device.clone(), Neighbours::Longest, 1).unwrap()
+    DeviceReleases::new(device.clone(), Neighbors::Longest, 1).unwrap()
 }
 
 /// The finding on a mechanism, tested as `declared` says that it is. `gaussian`: whether the claim

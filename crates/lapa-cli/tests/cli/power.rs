@@ -23,7 +23,7 @@ fn place() -> TempDir {
 }
 
 #[test]
-fn all_optimisers_stand_in_one_table_and_the_best_powers_run() {
+fn all_optimizers_stand_in_one_table_and_the_best_powers_run() {
     let place = place();
     let folder = place.path();
     let arguments = ["power", "small.toml", "--out", "p", "--format", "json"];

@@ -29,7 +29,7 @@ pub fn contraction(constants: &Constants, squared_weights: f64) -> Result<f64, B
 /// It is no upper bound: see [`corrected`](super::corrected()).
 ///
 /// Differs from the paper: weights and channel may change from round to round; A has the largest
-/// ΣG_k² of a round, which is in favour of the bound.
+/// ΣG_k² of a round, which is in favor of the bound.
 pub fn printed(setting: &Setting, switching_round: Option<u32>) -> Result<Bound, BoundError> {
     setting.check()?;
     let contraction = contraction(&setting.constants, setting.squared_weights().min(1.0))?;

@@ -8,7 +8,7 @@ use super::{Objective, Problem};
 /// add up to P_max, or all devices that ever send have P_0. A device that never sends has none,
 /// unless P_min asks for it.
 ///
-/// Minimises Σ_k b_k/p_k² (by Lagrange, P_k² ∝ b_k), which is the objective but for a constant under
+/// Minimizes Σ_k b_k/p_k² (by Lagrange, P_k² ∝ b_k), which is the objective but for a constant under
 /// [`NoiseRule::Always`](super::NoiseRule::Always), whose c² contains the artificial noise. Under
 /// the other rules c is that of updates without artificial noise, and this is a yardstick.
 ///

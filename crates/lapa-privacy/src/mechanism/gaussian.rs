@@ -57,7 +57,7 @@ mod tests {
     const N: usize = 1_000_000;
 
     /// Noise of the declared σ, divided by it. The vector is not 0, which rounding to f32 could
-    /// favour.
+    /// favor.
     fn noise(sigma: f64, seed: u64) -> Vec<f64> {
         let mut vector: Vec<f32> = (0..N).map(|i| (i % 7) as f32 - 3.0).collect();
         let before = vector.clone();

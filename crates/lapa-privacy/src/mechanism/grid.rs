@@ -183,11 +183,11 @@ mod tests {
         let mut rng = ChaCha12Rng::seed_from_u64(1);
         let released = grid.release(&sum, &noise, &mut rng, 8.0).unwrap();
         // -3.51 is -224.64 steps.
-        let centre = (64.0 - 224.0) / 512.0;
+        let center = (64.0 - 224.0) / 512.0;
         let (mut total, mut squares) = (0.0, 0.0);
         for value in released {
             assert_eq!((value * 512.0).fract(), 0.0);
-            let z = (f64::from(value) - centre) / (1.5 / 8.0);
+            let z = (f64::from(value) - center) / (1.5 / 8.0);
             total += z;
             squares += z * z;
         }

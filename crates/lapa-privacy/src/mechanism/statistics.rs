@@ -15,7 +15,7 @@ pub(crate) fn chi_square_interval(degrees: f64) -> (f64, f64) {
     (degrees - spread, degrees + spread + 2.0 * x)
 }
 
-/// Pearson's χ² of counts against probabilities. Neighbouring cells are joined until each expects
+/// Pearson's χ² of counts against probabilities. Neighboring cells are joined until each expects
 /// 20, where the statistic is close to χ²; what is outside of all cells belongs to the first.
 pub(crate) fn assert_distribution(counts: &[u64], outside: u64, probabilities: &[f64]) {
     assert_eq!(counts.len(), probabilities.len());
@@ -35,7 +35,7 @@ pub(crate) fn assert_same_distribution(ours: &[u64], theirs: &[u64]) {
     assert_chi_square(cells.iter().map(|(a, b)| (a - b).powi(2) / (a + b)));
 }
 
-/// Neighbours together until they are full; what remains goes to the last.
+/// Neighbors together until they are full; what remains goes to the last.
 fn joined(
     cells: impl Iterator<Item = (f64, f64)>,
     full: impl Fn((f64, f64)) -> bool,

@@ -24,7 +24,7 @@ import mpmath
 from dp_accounting.pld import privacy_loss_distribution as pld_lib
 from dp_accounting.rdp import rdp_privacy_accountant as rdp_lib
 
-NEIGHBOURS = {
+NEIGHBORS = {
     "add-remove": dpa.NeighboringRelation.ADD_OR_REMOVE_ONE,
     "zero-out": dpa.NeighboringRelation.REPLACE_SPECIAL,
     "replace-one": dpa.NeighboringRelation.REPLACE_ONE,
@@ -61,7 +61,7 @@ def rdp_accountant(events, orders=None):
 
 
 def pld_accountant(events, adjacency, interval=INTERVAL):
-    accountant = dpa.pld.PLDAccountant(NEIGHBOURS[adjacency], interval)
+    accountant = dpa.pld.PLDAccountant(NEIGHBORS[adjacency], interval)
     for rate, noise, count in events:
         # Under REPLACE_ONE it takes the sensitivity of a plain Gaussian to be 2.
         doubled = rate == 1 and adjacency == "replace-one"
@@ -136,7 +136,7 @@ def lower_epsilons(events, adjacency):
             value_discretization_interval=INTERVAL,
             sampling_prob=rate,
             use_connect_dots=False,
-            neighboring_relation=NEIGHBOURS[adjacency],
+            neighboring_relation=NEIGHBORS[adjacency],
         ).self_compose(count)
         total = one if total is None else total.compose(one)
     return [number(total.get_epsilon_for_delta(delta)) for delta in DELTAS]
@@ -287,7 +287,7 @@ def main():
                 "pld": number(pld_accountant(events, "add-remove").get_epsilon(1e-5)),
             }
         )
-    refused = rdp_lib.RdpAccountant(neighboring_relation=NEIGHBOURS["replace-one"])
+    refused = rdp_lib.RdpAccountant(neighboring_relation=NEIGHBORS["replace-one"])
     edges.append(
         {
             "what": "poisson samples under replace-one",

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use lapa::config::Experiment;
 use lapa::plot::{Figure, Panels, Series};
-use lapa_control::optimise::ddpg::Settings as Ddpg;
-use lapa_control::optimise::{self, Optimiser};
+use lapa_control::optimize::ddpg::Settings as Ddpg;
+use lapa_control::optimize::{self, Optimizer};
+use lapa_control::phases::PhaseError;
 use lapa_control::power::{NoiseRule, Objective, example};
-use lapa_control::staged::StagedError;
 use serde::Serialize;
 
 use super::chapter::{Chapter, Drawing, Picture};
@@ -65,7 +65,7 @@ pub struct Timing {
 /// Measures all sizes. `on_point` hears of each and may break off; then there is no result.
 pub fn measure(
     on_point: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<Option<Complexity>, StagedError> {
+) -> Result<Option<Complexity>, PhaseError> {
     let sizes: [(&str, [usize; 4]); 3] = [
         ("devices K", [15, 30, 60, 120]),
         ("rounds T", [100, 200, 400, 800]),
@@ -92,7 +92,7 @@ pub fn measure(
     Ok(Some(Complexity { growth }))
 }
 
-fn timing(value: usize, devices: usize, rounds: usize, hidden: u32) -> Result<Timing, StagedError> {
+fn timing(value: usize, devices: usize, rounds: usize, hidden: u32) -> Result<Timing, PhaseError> {
     let mut problem = example(devices, rounds, NoiseRule::PerDevice);
     let amplitudes = problem.limits().equal();
     let (mut evaluation_us, mut step_us) = (f64::INFINITY, f64::INFINITY);
@@ -104,9 +104,9 @@ fn timing(value: usize, devices: usize, rounds: usize, hidden: u32) -> Result<Ti
             black_box(problem.evaluate(black_box(&amplitudes))?);
         }
         evaluation_us = evaluation_us.min(1e6 * start.elapsed().as_secs_f64() / f64::from(STEPS));
-        let mut ddpg = optimise::Ddpg::new(Ddpg::from(&control))?;
+        let mut ddpg = optimize::Ddpg::new(Ddpg::from(&control))?;
         let start = Instant::now();
-        ddpg.optimise(&mut problem, 0, &mut |_| ControlFlow::Continue(()))?;
+        ddpg.optimize(&mut problem, 0, &mut |_| ControlFlow::Continue(()))?;
         let steps = f64::from(EPISODES * STEPS);
         step_us = step_us.min(1e6 * start.elapsed().as_secs_f64() / steps);
     }

@@ -9,7 +9,7 @@ use crate::cell::Cell;
 pub struct Settings {
     /// Seeds, from 0 on.
     pub seeds: u32,
-    /// Fewer rounds and steps: a look, not a judgement.
+    /// Fewer rounds and steps: a look, not a judgment.
     pub quick: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Dynamic noise control with optimised and with average power (Section V-D): claim 5.
+//! Dynamic noise control with optimized and with average power (Section V-D): claim 5.
 
 use lapa::plot::Panels;
 use lapa::privatize::round_up;
@@ -11,7 +11,7 @@ use crate::report::Table;
 
 pub(super) const BASE: Base = base!("paper/power.toml");
 
-/// Optimised against average power under the paper's switch, and under one that protects every
+/// Optimized against average power under the paper's switch, and under one that protects every
 /// device.
 pub struct NoiseControl;
 
@@ -46,7 +46,7 @@ fn on(curve: Curve, data: &str, switch: Switch) -> Curve {
     switch.apply(curve.with(format!("data.name={data}")))
 }
 
-fn optimised(data: &str, switch: Switch) -> Curve {
+fn optimized(data: &str, switch: Switch) -> Curve {
     on(
         Curve::new("LAPA, power by DDPG (Configuration 5)", BASE).with("control.power=ddpg"),
         data,
@@ -64,7 +64,7 @@ fn arb(data: &str, switch: Switch) -> Curve {
 }
 
 pub(super) fn of(data: &str, switch: Switch) -> [Curve; 3] {
-    [optimised(data, switch), average(data, switch), arb(data, switch)]
+    [optimized(data, switch), average(data, switch), arb(data, switch)]
 }
 
 /// What the methods on MNIST are worth, the worst over seeds.
@@ -123,7 +123,7 @@ impl PaperFigure for NoiseControl {
             })
         });
         Chapter {
-            title: "Noise control with optimised and with average power".into(),
+            title: "Noise control with optimized and with average power".into(),
             text: "Channel noise takes over from artificial noise, and powers are chosen by DDPG \
                    after a pilot on synthetic digits, or are the same for all. The upper row has \
                    the paper's switch, which looks at a sum over the devices and leaves some of \
@@ -132,7 +132,7 @@ impl PaperFigure for NoiseControl {
                 .into(),
             pictures: vec![Picture {
                 name: "noise-control".into(),
-                caption: "Look at what optimised power adds to average power, and whether it still \
+                caption: "Look at what optimized power adds to average power, and whether it still \
                           does when every device is protected."
                     .into(),
                 drawing: Drawing::Panels(panels),
@@ -151,7 +151,7 @@ impl PaperFigure for NoiseControl {
                 let gains = |over, of| seen.gains(over, of);
                 comparisons.extend([
                     Comparison::positive(
-                        what("optimised over average power"),
+                        what("optimized over average power"),
                         Some(over_average),
                         gains(&average, &ours),
                     ),
@@ -161,7 +161,7 @@ impl PaperFigure for NoiseControl {
                         gains(&arb, &average),
                     ),
                     Comparison::positive(
-                        what("optimised LAPA over ARB at average power"),
+                        what("optimized LAPA over ARB at average power"),
                         Some(over_arb),
                         gains(&arb, &ours),
                     ),
@@ -169,7 +169,7 @@ impl PaperFigure for NoiseControl {
             }
             comparisons
         };
-        let statement = "LAPA with optimised power beats average power, and both beat ARB";
+        let statement = "LAPA with optimized power beats average power, and both beat ARB";
         let honest = "The same where every device keeps its noise (not in the paper)";
         vec![
             Verdict::new("5", statement, judged(Switch::Sum)),

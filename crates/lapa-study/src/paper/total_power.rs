@@ -75,7 +75,7 @@ impl PaperFigure for TotalPower {
         let mut comparisons = Vec::new();
         for switch in Switch::ALL {
             let [least, between @ .., most] = POWERS_W.map(|power_w| curve(switch, power_w));
-            // The best on the average of the powers in between: chosen in favour of the claim.
+            // The best on the average of the powers in between: chosen in favor of the claim.
             let mean = |curve: &Curve| {
                 let all = seen.accuracies(curve)?;
                 Some(all.iter().sum::<f64>() / all.len() as f64)

@@ -238,7 +238,7 @@ pub(crate) fn write_pages(
 
 /// Writes a value as JSON, with a line for each field.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
-    // Unwrap safety: these values have string keys and no failing serialisers.
+    // Unwrap safety: these values have string keys and no failing serializers.
     let text = serde_json::to_string_pretty(value).expect("plain values") + "\n";
     write(path, text.as_bytes())
 }

@@ -29,7 +29,7 @@ mod tests {
     use super::crc32c;
 
     /// RFC 3720, B.4 (where the bytes of a checksum stand lowest first), and the usual check value
-    /// of catalogues of checksums.
+    /// of catalogs of checksums.
     #[test]
     fn published_values() {
         let up: Vec<u8> = (0..32).collect();

@@ -1,6 +1,6 @@
 //! The bits of many levels as one stream.
 
-/// A view of levels (indices of a quantiser, each of `bits` bits, held by f32) as a stream of bits,
+/// A view of levels (indices of a quantizer, each of `bits` bits, held by f32) as a stream of bits,
 /// the highest bit of the first level first, cut into groups of `width` bits. After the last level
 /// come zeros, which cannot be set.
 pub(super) struct BitStream<'a> {

@@ -2,8 +2,8 @@
 
 use crate::ser::Modulation;
 
-/// One axis: L amplitudes a distance 2d apart, centred at 0, with a mean symbol power of 1 over all
-/// axes. Neighbours carry Gray-coded bits, so that the likeliest error costs one bit.
+/// One axis: L amplitudes a distance 2d apart, centered at 0, with a mean symbol power of 1 over all
+/// axes. Neighbors carry Gray-coded bits, so that the likeliest error costs one bit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Axis {
     levels: u32,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_differ_in_one_bit() {
+    fn neighbors_differ_in_one_bit() {
         for axis in modulations().map(Axis::of) {
             for position in 0..axis.levels() {
                 assert!(axis.gray(position) < axis.levels());

@@ -1,6 +1,6 @@
 //! What a transmission costs.
 
-use super::{Quantiser, UplinkError, check};
+use super::{Quantizer, UplinkError, check};
 use crate::ser::Modulation;
 use crate::units::{Hertz, Joule, Second, Watt};
 
@@ -12,7 +12,7 @@ pub enum Coding {
     /// Bits of levels.
     Digital {
         /// Values to levels.
-        quantiser: Quantiser,
+        quantizer: Quantizer,
         /// Bits to symbols.
         modulation: Modulation,
     },
@@ -23,8 +23,8 @@ impl Coding {
     pub fn symbols(self, values: usize) -> usize {
         match self {
             Self::Analog => values,
-            Self::Digital { quantiser, modulation } => values
-                .saturating_mul(quantiser.bits() as usize)
+            Self::Digital { quantizer, modulation } => values
+                .saturating_mul(quantizer.bits() as usize)
                 .div_ceil(modulation.bits_per_symbol() as usize),
         }
     }
@@ -34,8 +34,8 @@ impl Coding {
     pub fn payload_bytes(self, values: usize) -> usize {
         match self {
             Self::Analog => values.saturating_mul(size_of::<f32>()),
-            Self::Digital { quantiser, .. } => {
-                values.saturating_mul(quantiser.bits() as usize).div_ceil(8)
+            Self::Digital { quantizer, .. } => {
+                values.saturating_mul(quantizer.bits() as usize).div_ceil(8)
             }
         }
     }

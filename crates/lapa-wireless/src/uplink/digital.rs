@@ -5,10 +5,10 @@ use rand_distr::Exp1;
 
 use super::bits::BitStream;
 use super::constellation::Axis;
-use super::{Coding, Quantiser, UplinkError, check_sinr};
+use super::{Coding, Quantizer, UplinkError, check_sinr};
 use crate::ser::{Modulation, q_function};
 
-/// One device's uplink of quantised values over a square constellation.
+/// One device's uplink of quantized values over a square constellation.
 ///
 /// The levels' natural binary indices run on as one stream of bits over the symbols, padded at the
 /// end, and are Gray-coded on each axis. On an axis Gaussian noise crosses j boundaries or more to
@@ -21,7 +21,7 @@ use crate::ser::{Modulation, q_function};
 /// average. An SINR of 0 leaves the outermost points, at random: random bits for BPSK and QPSK.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Digital {
-    quantiser: Quantiser,
+    quantizer: Quantizer,
     modulation: Modulation,
     axis: Axis,
     /// At j: the probability that noise crosses more than j boundaries to one given side.
@@ -31,7 +31,7 @@ pub struct Digital {
 /// What happened to one update on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DigitalReport {
-    /// Values outside of the quantiser's range, or not a number.
+    /// Values outside of the quantizer's range, or not a number.
     pub cut: usize,
     /// Symbols that the base station took for others.
     pub symbol_errors: usize,
@@ -40,7 +40,7 @@ pub struct DigitalReport {
 impl Digital {
     /// The uplink of a device that is received with this SINR.
     pub fn new(
-        quantiser: Quantiser,
+        quantizer: Quantizer,
         modulation: Modulation,
         sinr: f64,
     ) -> Result<Self, UplinkError> {
@@ -48,18 +48,18 @@ impl Digital {
         let boundary = axis.boundary(check_sinr(sinr)?);
         let odd = (1..axis.levels()).map(|j| f64::from(2 * j - 1));
         let crossings = odd.map(|factor| q_function(factor * boundary)).collect();
-        Ok(Self { quantiser, modulation, axis, crossings })
+        Ok(Self { quantizer, modulation, axis, crossings })
     }
 
     /// An estimate of the error's standard deviation on a coordinate inside the range:
-    /// √(Δ²/6 + p_b·Σ_j (2^j Δ)²) with the quantiser's step Δ and the mean bit error rate p_b.
+    /// √(Δ²/6 + p_b·Σ_j (2^j Δ)²) with the quantizer's step Δ and the mean bit error rate p_b.
     ///
     /// The first part is the mean over all places between two levels (Δ²/4 half way, where 0 is),
     /// the second the mean over all levels with every bit as likely to be wrong. With BPSK and QPSK
     /// that is exact for values spread over the range, up to p_b·Δ².
     pub fn noise_std(&self) -> f64 {
-        let power = (4f64.powi(self.quantiser.bits() as i32) - 1.0) / 3.0;
-        self.quantiser.step() * (1.0 / 6.0 + self.bit_error_rate() * power).sqrt()
+        let power = (4f64.powi(self.quantizer.bits() as i32) - 1.0) / 3.0;
+        self.quantizer.step() * (1.0 / 6.0 + self.bit_error_rate() * power).sqrt()
     }
 
     /// The chance that a bit is decoded wrongly, over all bits of a symbol and all symbols.
@@ -83,9 +83,9 @@ impl Digital {
     /// Replaces values by what the base station decodes. Values outside the range are cut to it;
     /// NaN is sent as 0.
     pub fn transmit<R: Rng + ?Sized>(&self, values: &mut [f32], rng: &mut R) -> DigitalReport {
-        let cut = self.quantiser.quantise(values, rng);
+        let cut = self.quantizer.quantize(values, rng);
         let symbol_errors = self.disturb(values, rng);
-        self.quantiser.restore(values);
+        self.quantizer.restore(values);
         DigitalReport { cut, symbol_errors }
     }
 
@@ -101,10 +101,10 @@ impl Digital {
         // P(gap ≥ n) = (1 − chance)^n = P(E ≥ n/mean) for an exponential E; no gaps at chance 1.
         let mean = -(-chance).ln_1p().recip();
         let gap = |rng: &mut R| (rng.sample::<f64, _>(Exp1) * mean) as usize;
-        let coding = Coding::Digital { quantiser: self.quantiser, modulation: self.modulation };
+        let coding = Coding::Digital { quantizer: self.quantizer, modulation: self.modulation };
         let axes = self.modulation.axes() as usize;
         let end = coding.symbols(levels.len()).saturating_mul(axes);
-        let mut stream = BitStream::new(levels, self.quantiser.bits(), self.axis.bits());
+        let mut stream = BitStream::new(levels, self.quantizer.bits(), self.axis.bits());
         let (mut errors, mut last) = (0, None);
         let mut index = gap(rng);
         while index < end {

@@ -9,13 +9,13 @@ mod bits;
 mod constellation;
 mod cost;
 mod digital;
-mod quantiser;
+mod quantizer;
 mod signal;
 
 pub use analog::Analog;
 pub use cost::{Coding, airtime, energy};
 pub use digital::{Digital, DigitalReport};
-pub use quantiser::Quantiser;
+pub use quantizer::Quantizer;
 pub use signal::{Signal, Symbols};
 
 use crate::noma::NomaError;

@@ -6,7 +6,7 @@ use rand_distr::StandardNormal;
 
 use super::bits::BitStream;
 use super::constellation::Axis;
-use super::{Coding, DigitalReport, Quantiser, UplinkError, check_magnitude};
+use super::{Coding, DigitalReport, Quantizer, UplinkError, check_magnitude};
 use crate::channel::Channels;
 use crate::noma::{Noma, Sic};
 use crate::ser::Modulation;
@@ -47,7 +47,7 @@ pub enum Symbols {
     /// [`Digital`](super::Digital).
     Digital {
         /// Values to levels.
-        quantiser: Quantiser,
+        quantizer: Quantizer,
         /// Bits to symbols.
         modulation: Modulation,
     },
@@ -77,12 +77,12 @@ impl Signal {
                 air.send_analog(updates, scales, rng);
                 Ok(vec![DigitalReport::default(); devices])
             }
-            &Symbols::Digital { quantiser, modulation } => {
+            &Symbols::Digital { quantizer, modulation } => {
                 let cut: Vec<usize> =
-                    updates.iter_mut().map(|update| quantiser.quantise(update, rng)).collect();
-                let errors = air.send_digital(updates, quantiser, modulation, rng);
+                    updates.iter_mut().map(|update| quantizer.quantize(update, rng)).collect();
+                let errors = air.send_digital(updates, quantizer, modulation, rng);
                 for update in updates {
-                    quantiser.restore(update);
+                    quantizer.restore(update);
                 }
                 let counts = cut.into_iter().zip(errors);
                 Ok(counts
@@ -159,17 +159,17 @@ impl Air {
     fn send_digital<R: Rng + ?Sized>(
         &mut self,
         updates: &mut [Vec<f32>],
-        quantiser: Quantiser,
+        quantizer: Quantizer,
         modulation: Modulation,
         rng: &mut R,
     ) -> Vec<usize> {
         let length = updates.first().map_or(0, Vec::len);
-        let symbols = Coding::Digital { quantiser, modulation }.symbols(length);
+        let symbols = Coding::Digital { quantizer, modulation }.symbols(length);
         let axis = Axis::of(modulation);
         let axes = modulation.axes() as usize;
         let mut streams: Vec<_> = updates
             .iter_mut()
-            .map(|update| BitStream::new(update, quantiser.bits(), axis.bits()))
+            .map(|update| BitStream::new(update, quantizer.bits(), axis.bits()))
             .collect();
         let mut errors = vec![0; streams.len()];
         for t in 0..symbols {

@@ -25,23 +25,23 @@ fn transitions(levels: usize, x: f64) -> Vec<Vec<f64>> {
 }
 
 /// Mean and variance of a decoded value whose bits fill whole symbol axes.
-fn digital_closed_form(value: f32, quantiser: Quantiser, levels: usize, x: f64) -> (f64, f64) {
+fn digital_closed_form(value: f32, quantizer: Quantizer, levels: usize, x: f64) -> (f64, f64) {
     let width = levels.ilog2();
-    let groups = quantiser.bits() / width;
-    assert_eq!(groups * width, quantiser.bits());
+    let groups = quantizer.bits() / width;
+    assert_eq!(groups * width, quantizer.bits());
     let table = transitions(levels, x);
     let gray = |i: usize| (i ^ (i >> 1)) as u32;
     let position = |bits: u32| (0..levels).find(|&i| gray(i) == bits).unwrap();
-    let place = (f64::from(value) + quantiser.range()) / quantiser.step();
+    let place = (f64::from(value) + quantizer.range()) / quantizer.step();
     let roundings = [(place as u32, 1.0 - place.fract()), (place as u32 + 1, place.fract())];
     let (mut mean, mut square) = (0.0, 0.0);
     for (level, weight) in roundings {
         // Groups err independently: means and variances add up.
-        let (mut level_mean, mut variance) = (-quantiser.range(), 0.0);
+        let (mut level_mean, mut variance) = (-quantizer.range(), 0.0);
         for shift in (0..groups).map(|group| group * width) {
             let sent = position((level >> shift) & (levels as u32 - 1));
             let moment = |power| -> f64 {
-                let value = |i| f64::from(gray(i) << shift) * quantiser.step();
+                let value = |i| f64::from(gray(i) << shift) * quantizer.step();
                 table[sent].iter().enumerate().map(|(i, p)| p * f64::powi(value(i), power)).sum()
             };
             level_mean += moment(1);
@@ -56,25 +56,25 @@ fn digital_closed_form(value: f32, quantiser: Quantiser, levels: usize, x: f64) 
 #[test]
 fn digital_agrees_with_signal_and_closed_form() {
     const TIMES: usize = 20_000;
-    let quantiser = Quantiser::new(4, 1.5).unwrap();
+    let quantizer = Quantizer::new(4, 1.5).unwrap();
     let sent = [vec![0.0, 0.03, -1.5, 0.77, 1.49], vec![-0.4; 5]];
     let limit = limit(3 * 2 * 2 * (5 * 2 * 2 + 2));
     // Links with enough errors for every coordinate to see some.
     for (modulation, snrs) in [(BPSK, [0.0, 4.0]), (QPSK, [4.0, 8.0]), (qam(16), [8.0, 14.0])] {
         for (seed, snr) in (0..).zip(snrs.map(|snr| Db(snr).ratio())) {
-            let symbols = Symbols::Digital { quantiser, modulation };
+            let symbols = Symbols::Digital { quantizer, modulation };
             let snrs = [snr, snr / 2.0];
             let signal = signal_with_snr(&snrs, symbols);
             let (decoded, errors) = repeat_signal(&signal, &sent, TIMES, seed);
             for (k, snr) in snrs.into_iter().enumerate() {
-                let digital = Digital::new(quantiser, modulation, snr).unwrap();
+                let digital = Digital::new(quantizer, modulation, snr).unwrap();
                 let (mut rng, mut quick_errors) = (rng(10 * seed + k as u64), 0);
                 let quick = repeat(&sent[k], TIMES, |values| {
                     quick_errors += digital.transmit(values, &mut rng).symbol_errors;
                 });
                 let (levels, x) = axis(modulation, snr);
                 for (moments, &v) in quick.iter().chain(&decoded[k]).zip(sent[k].iter().cycle()) {
-                    let (mean, variance) = digital_closed_form(v, quantiser, levels, x);
+                    let (mean, variance) = digital_closed_form(v, quantizer, levels, x);
                     moments.assert_closed_form(mean, variance, limit);
                     let shrunk = (1.0 - 2.0 * modulation.axis_error(snr)) * f64::from(v);
                     assert!(levels > 2 || (mean - shrunk).abs() < 1e-12, "{mean} {shrunk}");
@@ -98,18 +98,18 @@ fn digital_agrees_with_signal_across_values() {
     let limit = limit(2 * (7 * 2 + 1));
     let sent = vec![0.1, -0.9, 0.33, 1.0, 0.0, -0.5, 0.71];
     for (modulation, bits, snr, seed) in [(qam(16), 5, 12.0, 1), (qam(64), 8, 60.0, 2)] {
-        let quantiser = Quantiser::new(bits, 1.0).unwrap();
-        let digital = Digital::new(quantiser, modulation, snr).unwrap();
+        let quantizer = Quantizer::new(bits, 1.0).unwrap();
+        let digital = Digital::new(quantizer, modulation, snr).unwrap();
         let (mut rng, mut quick_errors) = (rng(seed), 0);
         let quick = repeat(&sent, TIMES, |values| {
             quick_errors += digital.transmit(values, &mut rng).symbol_errors;
         });
-        let signal = signal_with_snr(&[snr], Symbols::Digital { quantiser, modulation });
+        let signal = signal_with_snr(&[snr], Symbols::Digital { quantizer, modulation });
         let (slow, errors) = repeat_signal(&signal, std::slice::from_ref(&sent), TIMES, seed + 20);
         for (quick, slow) in quick.iter().zip(&slow[0]) {
             quick.assert_same(slow, limit);
         }
-        let symbols = TIMES * Coding::Digital { quantiser, modulation }.symbols(sent.len());
+        let symbols = TIMES * Coding::Digital { quantizer, modulation }.symbols(sent.len());
         let rate = errors[0] as f64 / symbols as f64;
         assert!(rate > 0.05, "too few errors to compare: {rate}");
         // Both counts are random: twice the variance of one.
@@ -118,11 +118,11 @@ fn digital_agrees_with_signal_across_values() {
 }
 
 /// Values on levels that f32 holds exactly (step 1), every level as likely.
-fn random_levels(bits: u32, count: usize, seed: u64) -> (Quantiser, Vec<f32>) {
-    let quantiser = Quantiser::new(bits, f64::from((1u32 << bits) - 1) / 2.0).unwrap();
+fn random_levels(bits: u32, count: usize, seed: u64) -> (Quantizer, Vec<f32>) {
+    let quantizer = Quantizer::new(bits, f64::from((1u32 << bits) - 1) / 2.0).unwrap();
     let mut rng = rng(seed);
-    let mut level = || rng.random_range(0..1u32 << bits) as f32 - quantiser.range() as f32;
-    (quantiser, (0..count).map(|_| level()).collect())
+    let mut level = || rng.random_range(0..1u32 << bits) as f32 - quantizer.range() as f32;
+    (quantizer, (0..count).map(|_| level()).collect())
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn bits_and_symbols_err_at_their_rates() {
     let limit = limit(3 * 4 * 3);
     for (i, modulation) in (0..).zip([BPSK, QPSK, qam(16), qam(64)]) {
         for (seed, snr) in (3 * i..).zip([4.0, 8.0, 14.0].map(|snr| Db(snr).ratio())) {
-            let (quantiser, sent) = random_levels(6, COUNT, seed);
-            let digital = Digital::new(quantiser, modulation, snr).unwrap();
+            let (quantizer, sent) = random_levels(6, COUNT, seed);
+            let digital = Digital::new(quantizer, modulation, snr).unwrap();
             let mut decoded = sent.clone();
             let report = digital.transmit(&mut decoded, &mut rng(77 + seed));
             let rate = modulation.symbol_error_rate(snr);
@@ -147,7 +147,7 @@ fn bits_and_symbols_err_at_their_rates() {
                 _ => bit_rate,
             };
             assert!((bit_rate - expected).abs() < 1e-12, "{bit_rate} {expected}");
-            let index = |value: f32| (f64::from(value) + quantiser.range()) as u32;
+            let index = |value: f32| (f64::from(value) + quantizer.range()) as u32;
             let flips = sent.iter().zip(&decoded).map(|(&a, &b)| index(a) ^ index(b));
             let flipped: usize = flips.map(|flips| flips.count_ones() as usize).sum();
             // The bits of an axis err together: at most so much more variance than with coins.
@@ -175,8 +175,8 @@ fn symbols_of_signals_err_at_their_rates() {
     const COUNT: usize = 20_000;
     for (i, modulation) in (0..).zip([BPSK, QPSK, qam(16)]) {
         for (seed, snr) in (3 * i..).zip([4.0, 8.0, 14.0].map(|snr| Db(snr).ratio())) {
-            let (quantiser, sent) = random_levels(4, COUNT, seed);
-            let signal = signal_with_snr(&[snr], Symbols::Digital { quantiser, modulation });
+            let (quantizer, sent) = random_levels(4, COUNT, seed);
+            let signal = signal_with_snr(&[snr], Symbols::Digital { quantizer, modulation });
             let report = signal.transmit(&mut [sent], &mut rng(seed)).unwrap()[0];
             let symbols = 4 * COUNT / modulation.bits_per_symbol() as usize;
             let rate = modulation.symbol_error_rate(snr);
@@ -191,10 +191,10 @@ fn without_errors_decoding_is_unbiased_and_near() {
     let sent = [0.0, 1e-3, -0.04, 0.21, -1.0, 1.0, 0.999, -0.66];
     let limit = limit(4 * 2 * 8 * 2);
     for bits in [1, 3, 8, 16] {
-        let quantiser = Quantiser::new(bits, 1.0).unwrap();
-        let step = quantiser.step();
+        let quantizer = Quantizer::new(bits, 1.0).unwrap();
+        let step = quantizer.step();
         for (seed, snr) in [(1, f64::INFINITY), (2, 1e6)] {
-            let digital = Digital::new(quantiser, qam(16), snr).unwrap();
+            let digital = Digital::new(quantizer, qam(16), snr).unwrap();
             let mut rng = rng(seed);
             let moments = repeat(&sent, 20_000, |values| {
                 assert_eq!(digital.transmit(values, &mut rng), DigitalReport::default());
@@ -218,8 +218,8 @@ fn without_a_signal_bits_are_random() {
     const COUNT: usize = 50_000;
     let any = [0.25; 4];
     for (modulation, shares) in [(BPSK, any), (QPSK, any), (qam(16), [0.5, 0.0, 0.5, 0.0])] {
-        let (quantiser, mut values) = random_levels(2, COUNT, 5);
-        let digital = Digital::new(quantiser, modulation, 0.0).unwrap();
+        let (quantizer, mut values) = random_levels(2, COUNT, 5);
+        let digital = Digital::new(quantizer, modulation, 0.0).unwrap();
         digital.transmit(&mut values, &mut rng(6));
         for (level, share) in [-1.5, -0.5, 0.5, 1.5].into_iter().zip(shares) {
             let count = values.iter().filter(|&&v| v == level).count();
@@ -230,21 +230,21 @@ fn without_a_signal_bits_are_random() {
 
 #[test]
 fn what_is_out_of_range_is_cut_and_counted() {
-    let quantiser = Quantiser::new(8, 2.0).unwrap();
+    let quantizer = Quantizer::new(8, 2.0).unwrap();
     let sent = vec![f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 2.5, -2.0, 2.0, 1e38, 0.5];
-    let digital = Digital::new(quantiser, QPSK, f64::INFINITY).unwrap();
+    let digital = Digital::new(quantizer, QPSK, f64::INFINITY).unwrap();
     let mut quick = sent.clone();
     let report = digital.transmit(&mut quick, &mut rng(1));
     assert_eq!(report, DigitalReport { cut: 5, symbol_errors: 0 });
     assert_eq!(digital.transmit(&mut [], &mut rng(1)), DigitalReport::default());
 
-    let signal = signal_with_snr(&[1e6; 2], Symbols::Digital { quantiser, modulation: QPSK });
+    let signal = signal_with_snr(&[1e6; 2], Symbols::Digital { quantizer, modulation: QPSK });
     let mut updates = [sent, vec![0.0; 8]];
     let reports = signal.transmit(&mut updates, &mut rng(1)).unwrap();
     assert_eq!(reports, [report, DigitalReport::default()]);
     for decoded in [&quick, &updates[0]] {
-        assert!(f64::from(decoded[0].abs()) <= quantiser.step());
+        assert!(f64::from(decoded[0].abs()) <= quantizer.step());
         assert_eq!(decoded[1..7], [2.0, -2.0, 2.0, -2.0, 2.0, 2.0]);
-        assert!(f64::from((decoded[7] - 0.5).abs()) <= quantiser.step());
+        assert!(f64::from((decoded[7] - 0.5).abs()) <= quantizer.step());
     }
 }

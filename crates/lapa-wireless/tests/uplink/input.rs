@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn costs_have_their_closed_forms() {
-    let quantiser = Quantiser::new(5, 1.0).unwrap();
-    let digital = |modulation| Coding::Digital { quantiser, modulation };
+    let quantizer = Quantizer::new(5, 1.0).unwrap();
+    let digital = |modulation| Coding::Digital { quantizer, modulation };
     // 7 values of 5 bits: 35 bits.
     for (coding, symbols, bytes) in [
         (Coding::Analog, 7, 28),
@@ -31,20 +31,20 @@ fn assert_names<T: std::fmt::Debug>(result: Result<T, UplinkError>, name: &str) 
 
 #[test]
 fn bad_parameters_are_named() {
-    let quantiser = Quantiser::new(8, 1.0).unwrap();
+    let quantizer = Quantizer::new(8, 1.0).unwrap();
     for bits in [0, 17, u32::MAX] {
-        let error = Quantiser::new(bits, 1.0).unwrap_err().to_string();
+        let error = Quantizer::new(bits, 1.0).unwrap_err().to_string();
         assert_eq!(error, format!("bits is {bits}: allowed is 1 to 16"));
     }
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-40, 1e40] {
-        assert_names(Quantiser::new(8, bad), "range");
+        assert_names(Quantizer::new(8, bad), "range");
         assert_names(Analog::new(bad, 1.0), "scale");
         let signal = signal_with_snr(&[1.0], Symbols::Analog { scales: vec![bad] });
         assert_names(signal.transmit(&mut [vec![]], &mut rng(1)), "scale");
     }
     for bad in [-1.0, f64::NAN, f64::NEG_INFINITY] {
         assert_names(Analog::new(1.0, bad), "sinr");
-        assert_names(Digital::new(quantiser, QPSK, bad), "sinr");
+        assert_names(Digital::new(quantizer, QPSK, bad), "sinr");
         assert_names(Analog::scale(bad, 10, 1.0), "norm_bound");
         assert_names(Analog::scale(1.0, 10, bad), "sigma_artificial");
     }

@@ -10,7 +10,7 @@ use lapa_wireless::noma::{Noma, NomaError, Receiver};
 use lapa_wireless::ser::{Modulation, inverse_q, q_function};
 use lapa_wireless::units::{Db, Hertz, Joule, Second, Watt};
 use lapa_wireless::uplink::{
-    Analog, Coding, Digital, DigitalReport, Quantiser, Signal, Symbols, UplinkError, airtime,
+    Analog, Coding, Digital, DigitalReport, Quantizer, Signal, Symbols, UplinkError, airtime,
     energy,
 };
 use rand::{RngExt, SeedableRng};

@@ -32,10 +32,10 @@ fn signal_errors_of_devices_are_correlated() {
 fn orthogonal_devices_need_no_cancellation() {
     let (one, i) = (Complex64::ONE, Complex64::I);
     let channels = channels([[one, i, one], [one, i, -2.0 * one]]);
-    let quantiser = Quantiser::new(6, 1.0).unwrap();
+    let quantizer = Quantizer::new(6, 1.0).unwrap();
     for symbols in [
         Symbols::Analog { scales: vec![0.3, 2.0] },
-        Symbols::Digital { quantiser, modulation: qam(16) },
+        Symbols::Digital { quantizer, modulation: qam(16) },
     ] {
         let [perfect, real] = [true, false].map(|perfect_sic| {
             let powers = vec![Watt(0.7), Watt(0.2)];
@@ -55,13 +55,13 @@ fn orthogonal_devices_need_no_cancellation() {
 /// −0.7: the first is taken for −, the rest 1.3 for +, the rest −0.2 for −.
 #[test]
 fn decisions_cancel_and_errors_propagate() {
-    let quantiser = Quantiser::new(1, 1.0).unwrap();
+    let quantizer = Quantizer::new(1, 1.0).unwrap();
     let decode = |amplitudes: &[f64], signs: &[f32]| {
         let signal = Signal {
             channels: channels([[Complex64::ONE]; 3]).select(0..amplitudes.len()),
             powers: amplitudes.iter().map(|p| Watt(p * p)).collect(),
             noma: noma(false, 1e-12),
-            symbols: Symbols::Digital { quantiser, modulation: BPSK },
+            symbols: Symbols::Digital { quantizer, modulation: BPSK },
         };
         let mut updates: Vec<_> = signs.iter().map(|&sign| vec![sign]).collect();
         let reports = signal.transmit(&mut updates, &mut rng(1)).unwrap();

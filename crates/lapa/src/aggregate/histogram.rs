@@ -9,7 +9,7 @@
 /// A count that is not finite counts as 0. If nothing is left, or the sum is not finite, the
 /// counts say nothing and the distribution is uniform.
 pub fn shares(counts: &[f64]) -> Vec<f64> {
-    normalised(counts.iter().copied().map(clipped).collect())
+    normalized(counts.iter().copied().map(clipped).collect())
 }
 
 /// The label distribution of all devices together, from the clipped counts of each.
@@ -24,14 +24,14 @@ pub fn global(devices: &[Vec<f64>]) -> Vec<f64> {
             *sum += clipped(count);
         }
     }
-    normalised(sums)
+    normalized(sums)
 }
 
 fn clipped(count: f64) -> f64 {
     if count.is_finite() { count.max(0.0) } else { 0.0 }
 }
 
-fn normalised(mut counts: Vec<f64>) -> Vec<f64> {
+fn normalized(mut counts: Vec<f64>) -> Vec<f64> {
     let total: f64 = counts.iter().sum();
     if total > 0.0 && total.is_finite() {
         counts.iter_mut().for_each(|count| *count /= total);

@@ -22,7 +22,7 @@ const STEPS: usize = 200;
 /// exact and all devices send, G is then that of FedAvg. The least is unique.
 ///
 /// Differs from the paper: its weights, eq. (21), do not know the noise, and at small ε most of it
-/// comes through the few devices that they favour.
+/// comes through the few devices that they favor.
 pub fn weights(
     distributions: &[&[f64]],
     target: &[f64],

@@ -37,7 +37,7 @@ impl Case {
         }
     }
 
-    /// Half the derivative of what is minimised, at G.
+    /// Half the derivative of what is minimized, at G.
     fn slope(&self, weights: &[f64], penalties: &[f64]) -> Vec<f64> {
         let labels = 0..self.target.len();
         let off: Vec<f64> = labels

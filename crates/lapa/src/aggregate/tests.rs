@@ -281,23 +281,23 @@ proptest! {
         prop_assert!(weights(&samples, &further, floor)[0] <= weights(&samples, &w, floor)[0]);
     }
 
-    /// So that selection needs no renormalisation of its own.
+    /// So that selection needs no renormalization of its own.
     #[test]
-    fn weights_of_the_selected_are_those_of_all_renormalised(
+    fn weights_of_the_selected_are_those_of_all_renormalized(
         (samples, w) in devices(), sinr in proptest::collection::vec(0.1..20.0, 20),
     ) {
         let chosen = |k: usize| Threshold::SinrDb(5.0).passes(sinr[k], 1.0);
         let selected: Vec<usize> = (0..samples.len()).filter(|&k| chosen(k)).collect();
         let of = |values: &[f64]| -> Vec<f64> { selected.iter().map(|&k| values[k]).collect() };
-        let renormalised = |all: Vec<f64>| -> Vec<f64> {
+        let renormalized = |all: Vec<f64>| -> Vec<f64> {
             let kept = of(&all);
             let total = sum(&kept);
             kept.into_iter().map(|weight| weight / total).collect()
         };
         let few: Vec<u32> = selected.iter().map(|&k| samples[k]).collect();
-        assert_close(&fedavg(&few), &renormalised(fedavg(&samples)), 1e-12);
+        assert_close(&fedavg(&few), &renormalized(fedavg(&samples)), 1e-12);
         let all = weights(&samples, &w, 0.2);
-        assert_close(&weights(&few, &of(&w), 0.2), &renormalised(all), 1e-12);
+        assert_close(&weights(&few, &of(&w), 0.2), &renormalized(all), 1e-12);
     }
 
     /// Weights of FedAdp add up to 1 and depend neither on the gradients' unit nor on the order of

@@ -18,7 +18,7 @@ pub struct Control {
     pub total_power_w: f64,
     /// The least that all devices together send with, P_min.
     pub least_power_w: f64,
-    /// What the pilot of an optimised power trains on.
+    /// What the pilot of an optimized power trains on.
     pub pilot: Pilot,
     /// `private` pilot: its share of each device's budget.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct Control {
 
 impl Control {
     /// P_max/K, or P_0 (`most_w`) where that is less: what all devices send with unless powers are
-    /// given or optimised. (`equal` and `full` differ only in how they get there.)
+    /// given or optimized. (`equal` and `full` differ only in how they get there.)
     pub fn average_power_w(&self, devices: u32, most_w: f64) -> f64 {
         (self.total_power_w / f64::from(devices)).min(most_w)
     }
@@ -88,7 +88,7 @@ pub enum SwitchRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PowerChoice {
-    /// transmit.power_w: no pilot, nothing is optimised.
+    /// transmit.power_w: no pilot, nothing is optimized.
     #[default]
     File,
     /// The same for all: total_power_w over the number of devices.
@@ -113,7 +113,7 @@ impl PowerChoice {
     }
 }
 
-/// What the pilot of an optimised power trains on.
+/// What the pilot of an optimized power trains on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pilot {

@@ -285,7 +285,7 @@ fn a_share_of_the_budget_needs_a_budget_that_divides() {
 }
 
 #[test]
-fn powers_are_optimised_only_where_they_matter() {
+fn powers_are_optimized_only_where_they_matter() {
     for power in ["closed-form", "cma-es", "ddpg"] {
         for (uplink, word) in [
             ("", "ideal"),

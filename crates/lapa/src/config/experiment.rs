@@ -153,7 +153,7 @@ pub enum Scheme {
 pub struct ModelSpec {
     /// The architecture.
     pub name: ModelName,
-    /// The normalisation layer.
+    /// The normalization layer.
     pub norm: Norm,
     /// What training starts from.
     #[serde(default, skip_serializing_if = "Start::is_random")]
@@ -191,7 +191,7 @@ pub enum ModelName {
     Logistic,
 }
 
-/// The normalisation layer of a model.
+/// The normalization layer of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
@@ -199,7 +199,7 @@ pub enum Norm {
     Batch,
     /// Group norm (4 groups).
     Group,
-    /// No normalisation.
+    /// No normalization.
     None,
 }
 
@@ -263,7 +263,7 @@ pub struct Privacy {
     pub initial_sigma: Option<f64>,
     /// How a device draws its batches.
     pub sampling: BatchSampling,
-    /// What neighbouring data sets are.
+    /// What neighboring data sets are.
     pub adjacency: Adjacency,
     /// The distribution of the noise.
     pub noise: NoiseKind,

@@ -11,9 +11,9 @@ use crate::aggregate::{GroundMetric, Threshold};
 /// `[radio]`: where the devices are, and what lies between them and the base station.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Radio {
-    /// Position of the base station, [x, y, z] in metres.
+    /// Position of the base station, [x, y, z] in meters.
     pub base_station: [f64; 3],
-    /// Position of each device, [x, y, z] in metres; absent with `regions`.
+    /// Position of each device, [x, y, z] in meters; absent with `regions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<Vec<[f64; 3]>>,
     /// Antennas of the base station, N_a.
@@ -41,9 +41,9 @@ pub struct Radio {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegionSpec {
-    /// Smallest and largest x in metres.
+    /// Smallest and largest x in meters.
     pub x: [f64; 2],
-    /// Smallest and largest y in metres.
+    /// Smallest and largest y in meters.
     pub y: [f64; 2],
     /// Devices are dealt to the regions in proportion to this number.
     pub devices: u32,
@@ -74,7 +74,7 @@ pub struct Transmit {
     /// Digital symbols: bits per coordinate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<u32>,
-    /// Digital symbols: coordinates are quantised from −range to range.
+    /// Digital symbols: coordinates are quantized from −range to range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<f64>,
 }
@@ -99,7 +99,7 @@ pub enum UplinkName {
     Ideal,
     /// A coordinate is an amplitude; it arrives with the receiver's noise.
     Analog,
-    /// Coordinates are quantised to bits; symbols err at the link's rate.
+    /// Coordinates are quantized to bits; symbols err at the link's rate.
     Digital,
     /// Baseband symbols of all devices are superposed and decoded one by one: slow and exact.
     Signal,

@@ -52,19 +52,19 @@ fn unknown_radio_keys_get_the_nearest_one() {
 
 #[test]
 fn wrong_types_lists_and_ranges_say_what_is_expected() {
-    let metres = "a finite number from -1000000.0 to 1000000.0";
+    let meters = "a finite number from -1000000.0 to 1000000.0";
     let region = "a list, each { x, y, devices }";
     let power = "a finite number from 0 to 1000000.0";
     for (key, bad, expected) in [
         ("transmit.perfect_sic", "1", "true or false".to_string()),
         ("transmit.perfect_sic", "\"true\"", "true or false".into()),
-        ("radio.base_station", "[1, 2]", format!("a list of 3, each {metres}")),
-        ("radio.base_station", "[1, 2, 3, 4]", format!("a list of 3, each {metres}")),
-        ("radio.base_station", "[1, 2, 2e6]", format!("a list of 3, each {metres}")),
-        ("radio.base_station", "true", format!("a list of 3, each {metres}")),
-        ("radio.positions", "[]", format!("a list, each a list of 3, each {metres}")),
-        ("radio.positions", "[[0, 0]]", format!("a list, each a list of 3, each {metres}")),
-        ("radio.positions", "[[0, 0, nan]]", format!("a list, each a list of 3, each {metres}")),
+        ("radio.base_station", "[1, 2]", format!("a list of 3, each {meters}")),
+        ("radio.base_station", "[1, 2, 3, 4]", format!("a list of 3, each {meters}")),
+        ("radio.base_station", "[1, 2, 2e6]", format!("a list of 3, each {meters}")),
+        ("radio.base_station", "true", format!("a list of 3, each {meters}")),
+        ("radio.positions", "[]", format!("a list, each a list of 3, each {meters}")),
+        ("radio.positions", "[[0, 0]]", format!("a list, each a list of 3, each {meters}")),
+        ("radio.positions", "[[0, 0, nan]]", format!("a list, each a list of 3, each {meters}")),
         ("radio.regions", "[]", region.into()),
         ("radio.regions", "3", region.into()),
         ("radio.regions", "[{ x = [0, 1], y = [0, 1] }]", region.into()),

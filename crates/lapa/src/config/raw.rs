@@ -147,7 +147,7 @@ impl From<RawRange> for [u32; 2] {
 pub(super) struct RawModel {
     /// The architecture.
     pub name: Option<ModelName>,
-    /// The normalisation layer. The default follows profile; mlp and logistic have none.
+    /// The normalization layer. The default follows profile; mlp and logistic have none.
     pub norm: Option<Norm>,
     /// What training starts from. Not in the paper.
     pub start: Option<Start>,
@@ -198,7 +198,7 @@ pub(super) struct RawPrivacy {
     pub initial_sigma: Option<f64>,
     /// How a device draws its batches. The default follows basis, allocator and learn.update.
     pub sampling: Option<BatchSampling>,
-    /// What neighbouring data sets are. The default follows sampling.
+    /// What neighboring data sets are. The default follows sampling.
     pub adjacency: Option<Adjacency>,
     /// The distribution of the noise.
     pub noise: Option<NoiseKind>,
@@ -236,13 +236,13 @@ pub(super) struct RawPrivacy {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawRadio {
-    /// Position of the base station, [x, y, z] in metres.
+    /// Position of the base station, [x, y, z] in meters.
     #[schemars(inner(range(min = -1e6, max = 1e6)))]
     pub base_station: Option<[f64; 3]>,
-    /// Position of each device, [x, y, z] in metres; instead of regions.
+    /// Position of each device, [x, y, z] in meters; instead of regions.
     #[schemars(length(min = 1), inner(inner(range(min = -1e6, max = 1e6))))]
     pub positions: Option<Vec<[f64; 3]>>,
-    /// Rectangles on the ground, in metres. Devices are dealt to them at random, in proportion to
+    /// Rectangles on the ground, in meters. Devices are dealt to them at random, in proportion to
     /// `devices`, and placed at random inside.
     #[schemars(length(min = 1))]
     pub regions: Option<Vec<RegionSpec>>,
@@ -296,7 +296,7 @@ pub(super) struct RawTransmit {
     /// Digital symbols: bits per coordinate.
     #[schemars(range(min = 1, max = 16))]
     pub bits: Option<u32>,
-    /// Digital symbols: coordinates are quantised from -range to range; larger ones are cut. It must
+    /// Digital symbols: coordinates are quantized from -range to range; larger ones are cut. It must
     /// not follow from private data. The default follows learn.clip, clip_norm and update.
     #[schemars(range(min = 1e-9, max = 1e9))]
     pub range: Option<f64>,
@@ -348,7 +348,7 @@ pub(super) struct RawControl {
     pub noise: Option<NoiseControl>,
     /// Noise switch: when the channel's noise suffices.
     pub switch_rule: Option<SwitchRule>,
-    /// Where the devices' transmit powers come from. What is optimised, is after a pilot run.
+    /// Where the devices' transmit powers come from. What is optimized, is after a pilot run.
     pub power: Option<PowerChoice>,
     /// The most that all devices together may send with, in watts. Default: for each device 0.075,
     /// or transmit.max_power_w if that is less.

@@ -130,7 +130,7 @@ fn model(
             &["model.norm", "model.name"],
             format!(
                 "`model.norm` = {} does not go with `model.name` = {}: that model has no \
-                 normalisation layer, so only \"none\" is allowed",
+                 normalization layer, so only \"none\" is allowed",
                 word(norm),
                 word(name)
             ),

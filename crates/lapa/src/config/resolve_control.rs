@@ -223,8 +223,8 @@ fn check_pilot(
             "use privacy.epsilon, or control.pilot = \"synthetic\"",
         ));
     }
-    let optimised = control.power.needs_pilot();
-    if optimised && !transmit.is_analog() {
+    let optimized = control.power.needs_pilot();
+    if optimized && !transmit.is_analog() {
         return Err(document.error(
             &["control.power", "transmit.uplink"],
             format!(
@@ -236,7 +236,7 @@ fn check_pilot(
             "use transmit.uplink = \"analog\", or control.power = \"equal\"",
         ));
     }
-    if optimised && privacy.allocator == AllocatorName::None {
+    if optimized && privacy.allocator == AllocatorName::None {
         return Err(document.error(
             &["control.power", "privacy.allocator"],
             format!(

@@ -306,7 +306,7 @@ fn keys_that_contradict_each_other_are_refused() {
     refuses(
         "[model]\nname = \"mlp\"\nnorm = \"group\"\n",
         "lapa.toml:3:8: `model.norm` = \"group\" does not go with `model.name` = \"mlp\": that \
-         model has no normalisation layer, so only \"none\" is allowed\n  help: remove model.norm, \
+         model has no normalization layer, so only \"none\" is allowed\n  help: remove model.norm, \
          or use model.name = \"cnn\"",
     );
     assert_eq!(read("model = { name = \"mlp\", norm = \"none\" }").unwrap().model.norm, Norm::None);

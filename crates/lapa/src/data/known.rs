@@ -51,7 +51,7 @@ fn files(sha256: [&str; 4]) -> [KnownFile; 4] {
 pub fn mnist() -> Known {
     Known {
         name: "mnist",
-        description: "handwritten digits, 28×28 grey",
+        description: "handwritten digits, 28×28 gray",
         train: 60_000,
         test: 10_000,
         files: files([
@@ -72,7 +72,7 @@ pub fn mnist() -> Known {
 pub fn fashion_mnist() -> Known {
     Known {
         name: "fashion-mnist",
-        description: "articles of clothing, 28×28 grey",
+        description: "articles of clothing, 28×28 gray",
         train: 60_000,
         test: 10_000,
         files: files([

@@ -68,7 +68,7 @@ impl TryFrom<String> for DataName {
     }
 }
 
-/// Labelled grey images of one size, kept as bytes.
+/// Labeled gray images of one size, kept as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Pixels, `rows * cols` per image, row by row; shared by copies.
@@ -209,7 +209,7 @@ pub fn list() -> Vec<DataInfo> {
         .collect();
     all.push(DataInfo {
         name: "synthetic",
-        description: "digits drawn by code, 28×28 grey",
+        description: "digits drawn by code, 28×28 gray",
         train: synthetic::TRAIN,
         test: synthetic::TEST,
         state: CacheState::BuiltIn,

@@ -105,7 +105,7 @@ struct Placement {
     height: f32,
     cos: f32,
     sin: f32,
-    centre: Point,
+    center: Point,
 }
 
 impl Placement {
@@ -120,7 +120,7 @@ impl Placement {
             // (cos θ, sin θ) with t = tan(θ/2): up to 23° either way.
             cos: (1.0 - t * t) / (1.0 + t * t),
             sin: 2.0 * t / (1.0 + t * t),
-            centre: (13.5 + random.within(2.4), 13.5 + random.within(2.4)),
+            center: (13.5 + random.within(2.4), 13.5 + random.within(2.4)),
         }
     }
 
@@ -130,7 +130,7 @@ impl Placement {
         let u = x + a * x * x + b * x * y + c * y * y + random.within(0.09);
         let v = y + d * x * x + e * x * y + f * y * y + random.within(0.09);
         let (u, v) = ((u + self.slant * v) * self.width, v * self.height);
-        (self.centre.0 + self.cos * u - self.sin * v, self.centre.1 + self.sin * u + self.cos * v)
+        (self.center.0 + self.cos * u - self.sin * v, self.center.1 + self.sin * u + self.cos * v)
     }
 }
 

@@ -406,7 +406,7 @@ fn optimistic(transmit: &Transmit) -> Option<String> {
     let fast = matches!(transmit.uplink, UplinkName::Analog | UplinkName::Digital);
     (fast && !transmit.perfect_sic).then(|| {
         "transmit.perfect_sic = false: this uplink takes devices decoded before for cancelled \
-         exactly, and the others for Gaussian noise, which favours devices decoded late; \
+         exactly, and the others for Gaussian noise, which favors devices decoded late; \
          transmit.uplink = \"signal\" decodes symbols"
             .into()
     })

@@ -1,10 +1,10 @@
-//! A network over plain vectors: the same stages, without images, labels and a loss.
+//! A network over plain vectors: the same ops, without images, labels and a loss.
 
 use std::sync::Arc;
 
 use super::kernels::PADDING;
 use super::network::Network;
-use super::stage::{Pass, Saved};
+use super::op::{Pass, Saved};
 
 /// One thread's memory for a network that maps vectors to vectors, and its derivatives. After its
 /// first batch it allocates nothing of its own, as a [`Worker`](super::Worker).
@@ -12,7 +12,7 @@ pub struct Function {
     network: Arc<Network>,
     /// Samples of the last [`Function::forward`].
     n: usize,
-    /// `activations[s]` are the inputs of stage s; the last ones are the outputs.
+    /// `activations[s]` are the inputs of op s; the last ones are the outputs.
     activations: Vec<Vec<f32>>,
     /// The gradient in the activations.
     deltas: Vec<Vec<f32>>,
@@ -26,13 +26,13 @@ impl Function {
     /// If it has batch norm, which is no function of one vector.
     pub fn new(network: Arc<Network>) -> Self {
         assert!(!network.mixes_samples(), "batch norm is no function of one vector");
-        let stages = network.stages.len();
+        let ops = network.ops.len();
         Self {
             network,
             n: 0,
-            activations: vec![Vec::new(); stages + 1],
-            deltas: vec![Vec::new(); stages + 1],
-            saved: (0..stages).map(|_| Saved::default()).collect(),
+            activations: vec![Vec::new(); ops + 1],
+            deltas: vec![Vec::new(); ops + 1],
+            saved: (0..ops).map(|_| Saved::default()).collect(),
         }
     }
 
@@ -52,13 +52,13 @@ impl Function {
         self.n = n;
         grow(&mut self.activations[0], n * network.inputs());
         self.activations[0][..inputs.len()].copy_from_slice(inputs);
-        for (s, slot) in network.stages.iter().enumerate() {
+        for (s, slot) in network.ops.iter().enumerate() {
             let (x, y) = self.activations.split_at_mut(s + 1);
-            grow(&mut y[0], n * slot.stage.output_len());
+            grow(&mut y[0], n * slot.op.output_len());
             let parameters = &parameters[slot.parameters.clone()];
-            slot.stage.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
+            slot.op.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
         }
-        &self.activations[network.stages.len()][..n * network.classes()]
+        &self.activations[network.ops.len()][..n * network.classes()]
     }
 
     /// gradient = Σ_i (∂y_i/∂parameters)ᵀ d_i over the inputs of the last [`Function::forward`],
@@ -80,8 +80,8 @@ impl Function {
         &self.deltas[0][..self.n * self.network.inputs()]
     }
 
-    /// Back through the stages, for the gradient in the parameters or else in the inputs: who wants
-    /// the one seldom wants the other, and the first stage of either is work.
+    /// Back through the ops, for the gradient in the parameters or else in the inputs: who wants
+    /// the one seldom wants the other, and the first op of either is work.
     fn backward(
         &mut self,
         parameters: &[f32],
@@ -91,16 +91,16 @@ impl Function {
         let (network, n) = (&self.network, self.n);
         assert_eq!(in_outputs.len(), n * network.classes(), "gradient in the outputs");
         assert_eq!(parameters.len(), network.parameter_count(), "parameters");
-        let last = network.stages.len();
+        let last = network.ops.len();
         grow(&mut self.deltas[last], in_outputs.len());
         self.deltas[last][..in_outputs.len()].copy_from_slice(in_outputs);
-        for (s, slot) in network.stages.iter().enumerate().rev() {
+        for (s, slot) in network.ops.iter().enumerate().rev() {
             let (before, after) = self.deltas.split_at_mut(s + 1);
             let pass =
                 Pass { n, x: &self.activations[s], y: &self.activations[s + 1], dy: &after[0] };
             let saved = &mut self.saved[s];
             if let Some(gradient) = &mut gradient {
-                slot.stage.gradient(pass, saved, &mut gradient[slot.parameters.clone()]);
+                slot.op.gradient(pass, saved, &mut gradient[slot.parameters.clone()]);
                 if s == 0 {
                     break;
                 }
@@ -108,7 +108,7 @@ impl Function {
             if before[s].len() < self.activations[s].len() {
                 before[s].resize(self.activations[s].len(), 0.0);
             }
-            slot.stage.backward(&parameters[slot.parameters.clone()], pass, &mut before[s], saved);
+            slot.op.backward(&parameters[slot.parameters.clone()], pass, &mut before[s], saved);
         }
     }
 }

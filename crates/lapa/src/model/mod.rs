@@ -14,8 +14,8 @@ mod layer;
 mod loss;
 mod memory;
 mod network;
+mod op;
 mod sample_clip;
-mod stage;
 mod worker;
 mod zoo;
 

@@ -1,4 +1,4 @@
-//! A list of layers, checked and turned into stages over one flat parameter vector.
+//! A list of layers, checked and turned into ops over one flat parameter vector.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use rand::RngExt;
 
 use super::layer::{Layer, ModelError, Shape};
 use super::memory::Footprint;
-use super::stage::{self, Stage};
+use super::op::{self, Op};
 use crate::seed::Stream;
 
 /// Which code computes a network.
@@ -30,11 +30,11 @@ pub struct Tensor {
     pub range: Range<usize>,
 }
 
-/// A model: stages, and where their parameters lie.
+/// A model: ops, and where their parameters lie.
 pub struct Network {
     pub(super) input: Shape,
     pub(super) classes: usize,
-    pub(super) stages: Vec<StageSlot>,
+    pub(super) ops: Vec<OpSlot>,
     tensors: Vec<Tensor>,
     statistics_tensors: Vec<Tensor>,
     init: Vec<(Range<usize>, Init)>,
@@ -44,9 +44,9 @@ pub struct Network {
     footprint: Footprint,
 }
 
-/// A stage and its share of the parameters and statistics.
-pub(super) struct StageSlot {
-    pub stage: Box<dyn Stage>,
+/// A op and its share of the parameters and statistics.
+pub(super) struct OpSlot {
+    pub op: Box<dyn Op>,
     pub parameters: Range<usize>,
     pub statistics: Range<usize>,
 }
@@ -74,7 +74,7 @@ impl Network {
         let mut network = Self {
             input,
             classes: 0,
-            stages: Vec::new(),
+            ops: Vec::new(),
             tensors: Vec::new(),
             statistics_tensors: Vec::new(),
             init: Vec::new(),
@@ -93,17 +93,17 @@ impl Network {
             let output = outputs(layer, shape, index)?;
             network.declare(index, layer, shape);
             if kernels == Kernels::Fast
-                && let Some(stage) = fuse(&layers[index..], shape)
+                && let Some(op) = fuse(&layers[index..], shape)
             {
                 let pooled = outputs(Layer::MaxPool, output, index + 1)?;
                 network.footprint.add(layer, true, shape, pooled);
-                network.push(stage);
+                network.push(op);
                 shape = pooled;
                 index += 3;
                 continue;
             }
             network.footprint.add(layer, false, shape, output);
-            network.push(plain_stage(layer, shape, output));
+            network.push(plain_op(layer, shape, output));
             shape = output;
             index += 1;
         }
@@ -111,11 +111,11 @@ impl Network {
         Ok(network)
     }
 
-    fn push(&mut self, stage: Box<dyn Stage>) {
-        let parameters = self.parameter_count - stage.parameter_count()..self.parameter_count;
+    fn push(&mut self, op: Box<dyn Op>) {
+        let parameters = self.parameter_count - op.parameter_count()..self.parameter_count;
         let first = self.statistics_count;
-        self.statistics_count += stage.statistics_count();
-        self.stages.push(StageSlot { stage, parameters, statistics: first..self.statistics_count });
+        self.statistics_count += op.statistics_count();
+        self.ops.push(OpSlot { op, parameters, statistics: first..self.statistics_count });
     }
 
     /// Adds the tensors of a layer. Weights and biases of conv and linear start uniform in
@@ -215,24 +215,24 @@ impl Network {
     }
 }
 
-/// The fused stage for conv + pool + relu at the front of `layers`, where there is one.
-fn fuse(layers: &[Layer], input: Shape) -> Option<Box<dyn Stage>> {
+/// The fused op for conv + pool + relu at the front of `layers`, where there is one.
+fn fuse(layers: &[Layer], input: Shape) -> Option<Box<dyn Op>> {
     #[cfg(target_arch = "x86_64")]
     if let [Layer::Conv { channels, kernel }, Layer::MaxPool, Layer::Relu, ..] = *layers {
-        return stage::ConvPoolRelu::new(input, channels, kernel)
-            .map(|stage| Box::new(stage) as Box<dyn Stage>);
+        return op::ConvPoolRelu::new(input, channels, kernel)
+            .map(|op| Box::new(op) as Box<dyn Op>);
     }
     None
 }
 
-fn plain_stage(layer: Layer, input: Shape, output: Shape) -> Box<dyn Stage> {
+fn plain_op(layer: Layer, input: Shape, output: Shape) -> Box<dyn Op> {
     match layer {
-        Layer::Conv { kernel, .. } => Box::new(stage::Conv { input, output, kernel }),
-        Layer::MaxPool => Box::new(stage::MaxPool { input }),
-        Layer::Relu => Box::new(stage::Relu { len: input.len() }),
-        Layer::Tanh => Box::new(stage::Tanh { len: input.len() }),
-        Layer::BatchNorm => Box::new(stage::BatchNorm { shape: input }),
-        Layer::GroupNorm { groups } => Box::new(stage::GroupNorm { shape: input, groups }),
-        Layer::Linear { outputs } => Box::new(stage::Linear { inputs: input.len(), outputs }),
+        Layer::Conv { kernel, .. } => Box::new(op::Conv { input, output, kernel }),
+        Layer::MaxPool => Box::new(op::MaxPool { input }),
+        Layer::Relu => Box::new(op::Relu { len: input.len() }),
+        Layer::Tanh => Box::new(op::Tanh { len: input.len() }),
+        Layer::BatchNorm => Box::new(op::BatchNorm { shape: input }),
+        Layer::GroupNorm { groups } => Box::new(op::GroupNorm { shape: input, groups }),
+        Layer::Linear { outputs } => Box::new(op::Linear { inputs: input.len(), outputs }),
     }
 }

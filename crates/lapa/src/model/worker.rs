@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::kernels::{PADDING, scale_pixels};
 use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
+use super::op::{Pass, Saved};
 use super::sample_clip::{BLOCK, SampleClip};
-use super::stage::{Pass, Saved};
 use crate::data::Split;
 
 /// Samples of a data set, by index.
@@ -42,7 +42,7 @@ pub struct Evaluation {
 /// Computes gradients of one network in one thread.
 pub struct Worker {
     network: Arc<Network>,
-    /// `activations[s]` are the inputs of stage s; the last ones are the logits.
+    /// `activations[s]` are the inputs of op s; the last ones are the logits.
     activations: Vec<Vec<f32>>,
     /// ∂loss/∂activations.
     deltas: Vec<Vec<f32>>,
@@ -53,11 +53,11 @@ pub struct Worker {
 impl Worker {
     /// A worker; its memory grows with the first batches.
     pub fn new(network: Arc<Network>) -> Self {
-        let stages = network.stages.len();
+        let ops = network.ops.len();
         Self {
-            activations: vec![Vec::new(); stages + 1],
-            deltas: vec![Vec::new(); stages + 1],
-            saved: (0..stages).map(|_| Saved::default()).collect(),
+            activations: vec![Vec::new(); ops + 1],
+            deltas: vec![Vec::new(); ops + 1],
+            saved: (0..ops).map(|_| Saved::default()).collect(),
             statistics: vec![0.0; network.statistics_count()],
             network,
         }
@@ -71,13 +71,13 @@ impl Worker {
         let n = batch.samples.len();
         self.forward(parameters, batch);
         let loss = self.loss_gradient(batch, 1.0 / n as f32);
-        for s in (0..self.network.stages.len()).rev() {
-            let slot = &self.network.stages[s];
+        for s in (0..self.network.ops.len()).rev() {
+            let slot = &self.network.ops[s];
             let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
             let saved = &mut self.saved[s];
-            slot.stage.gradient(pass, saved, &mut gradient[slot.parameters.clone()]);
+            slot.op.gradient(pass, saved, &mut gradient[slot.parameters.clone()]);
             if s > 0 {
-                slot.stage.backward(&parameters[slot.parameters.clone()], pass, dx, saved);
+                slot.op.backward(&parameters[slot.parameters.clone()], pass, dx, saved);
             }
         }
         loss
@@ -107,14 +107,14 @@ impl Worker {
         }
         self.forward(parameters, batch);
         let loss = self.loss_gradient(batch, 1.0);
-        let stages = &self.network.stages;
-        for s in (1..stages.len()).rev() {
-            let slot = &stages[s];
+        let ops = &self.network.ops;
+        for s in (1..ops.len()).rev() {
+            let slot = &ops[s];
             let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
-            slot.stage.backward(&parameters[slot.parameters.clone()], pass, dx, &mut self.saved[s]);
+            slot.op.backward(&parameters[slot.parameters.clone()], pass, dx, &mut self.saved[s]);
         }
-        for (slot, saved) in stages.iter().zip(&mut self.saved) {
-            slot.stage.begin_clipped(saved);
+        for (slot, saved) in ops.iter().zip(&mut self.saved) {
+            slot.op.begin_clipped(saved);
         }
         let mut report = Clipped { loss, clipped: 0, dropped: 0 };
         let (mut first, mut index) = (0, 0);
@@ -123,8 +123,8 @@ impl Worker {
             self.add_block(n, first..end, clip, &mut report);
             (first, index) = (end, index + 1);
         }
-        for (slot, saved) in self.network.stages.iter().zip(&self.saved) {
-            slot.stage.finish_clipped(saved, &mut gradient[slot.parameters.clone()]);
+        for (slot, saved) in self.network.ops.iter().zip(&self.saved) {
+            slot.op.finish_clipped(saved, &mut gradient[slot.parameters.clone()]);
         }
         gradient.iter_mut().for_each(|sum| *sum /= clip.denominator);
         report
@@ -155,8 +155,8 @@ impl Worker {
     }
 
     fn end_block(&mut self) {
-        for (slot, saved) in self.network.stages.iter().zip(&mut self.saved) {
-            slot.stage.end_block(saved);
+        for (slot, saved) in self.network.ops.iter().zip(&mut self.saved) {
+            slot.op.end_block(saved);
         }
     }
 
@@ -169,11 +169,11 @@ impl Worker {
         clip: SampleClip<'_>,
         report: &mut Clipped,
     ) -> bool {
-        let stages = &self.network.stages;
+        let ops = &self.network.ops;
         let mut norm_squared = 0.0;
-        for (s, slot) in stages.iter().enumerate() {
+        for (s, slot) in ops.iter().enumerate() {
             let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-            norm_squared += slot.stage.sample_norm_squared(pass, i, &mut self.saved[s]);
+            norm_squared += slot.op.sample_norm_squared(pass, i, &mut self.saved[s]);
         }
         let Some(factor) = clip.factor(norm_squared) else {
             report.dropped += 1;
@@ -183,9 +183,9 @@ impl Worker {
             return false;
         }
         report.clipped += usize::from(norm_squared.sqrt() > clip.norm);
-        for (s, slot) in stages.iter().enumerate() {
+        for (s, slot) in ops.iter().enumerate() {
             let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-            slot.stage.add_sample(pass, i, factor, &mut self.saved[s]);
+            slot.op.add_sample(pass, i, factor, &mut self.saved[s]);
         }
         true
     }
@@ -208,7 +208,7 @@ impl Worker {
     }
 
     /// As [`Worker::evaluate`], where `inputs` are what [`Worker::before_statistics`] gave after
-    /// the same batch: the stages before are not computed again.
+    /// the same batch: the ops before are not computed again.
     pub fn evaluate_rest(
         &mut self,
         inputs: &[f32],
@@ -232,11 +232,11 @@ impl Worker {
         &self.outputs()[..batch.samples.len() * self.network.classes]
     }
 
-    /// The stages from `first` on, whose inputs are there.
+    /// The ops from `first` on, whose inputs are there.
     fn infer_from(&mut self, first: usize, parameters: &[f32], statistics: &[f32], n: usize) {
-        for (s, slot) in self.network.stages.iter().enumerate().skip(first) {
+        for (s, slot) in self.network.ops.iter().enumerate().skip(first) {
             let (x, y) = self.activations.split_at_mut(s + 1);
-            slot.stage.infer(
+            slot.op.infer(
                 &parameters[slot.parameters.clone()],
                 &statistics[slot.statistics.clone()],
                 n,
@@ -249,10 +249,10 @@ impl Worker {
 
     /// The logits, and room after them.
     fn outputs(&self) -> &[f32] {
-        &self.activations[self.network.stages.len()]
+        &self.activations[self.network.ops.len()]
     }
 
-    /// The stages from `first` on, whose inputs are there; adds loss and hits to `evaluation`.
+    /// The ops from `first` on, whose inputs are there; adds loss and hits to `evaluation`.
     fn evaluate_from(
         &mut self,
         first: usize,
@@ -274,7 +274,7 @@ impl Worker {
     /// Batch-norm statistics of a batch, as [`Network::statistics_count`] describes them.
     pub fn batch_statistics(&mut self, parameters: &[f32], batch: Batch<'_>) -> &[f32] {
         self.forward(parameters, batch);
-        for (slot, saved) in self.network.stages.iter().zip(&self.saved) {
+        for (slot, saved) in self.network.ops.iter().zip(&self.saved) {
             if !slot.statistics.is_empty() {
                 self.statistics[slot.statistics.clone()].copy_from_slice(&saved.statistics);
             }
@@ -282,21 +282,21 @@ impl Worker {
         &self.statistics
     }
 
-    /// What the first stage with statistics saw of the batch that [`Worker::batch_statistics`] had
+    /// What the first op with statistics saw of the batch that [`Worker::batch_statistics`] had
     /// last.
     pub fn before_statistics(&self, batch: Batch<'_>) -> &[f32] {
         let first = self.first_with_statistics();
         let len = match first {
             0 => self.network.input.len(),
-            _ => self.network.stages[first - 1].stage.output_len(),
+            _ => self.network.ops[first - 1].op.output_len(),
         };
         &self.activations[first][..batch.samples.len() * len]
     }
 
-    /// The first stage with statistics; all stages if there is none.
+    /// The first op with statistics; all ops if there is none.
     fn first_with_statistics(&self) -> usize {
-        let stages = &self.network.stages;
-        stages.iter().position(|slot| !slot.statistics.is_empty()).unwrap_or(stages.len())
+        let ops = &self.network.ops;
+        ops.iter().position(|slot| !slot.statistics.is_empty()).unwrap_or(ops.len())
     }
 
     fn forward(&mut self, parameters: &[f32], batch: Batch<'_>) {
@@ -304,10 +304,10 @@ impl Worker {
         assert!(n > 0, "an empty batch has no mean gradient");
         assert_eq!(parameters.len(), self.network.parameter_count(), "parameters");
         self.load(batch);
-        for (s, slot) in self.network.stages.iter().enumerate() {
+        for (s, slot) in self.network.ops.iter().enumerate() {
             let (x, y) = self.activations.split_at_mut(s + 1);
             let parameters = &parameters[slot.parameters.clone()];
-            slot.stage.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
+            slot.op.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
         }
     }
 
@@ -324,7 +324,7 @@ impl Worker {
     /// Sizes every buffer for `n` samples.
     fn make_room(&mut self, n: usize) {
         let inputs = self.network.input.len();
-        let outputs = self.network.stages.iter().map(|slot| slot.stage.output_len());
+        let outputs = self.network.ops.iter().map(|slot| slot.op.output_len());
         for (s, len) in std::iter::once(inputs).chain(outputs).enumerate() {
             // Nobody asks for the gradient in the images.
             let delta = (s > 0).then_some(&mut self.deltas[s]);
@@ -338,7 +338,7 @@ impl Worker {
 
     /// Fills the deltas of the logits; returns the mean loss.
     fn loss_gradient(&mut self, batch: Batch<'_>, scale: f32) -> f32 {
-        let (last, classes) = (self.network.stages.len(), self.network.classes);
+        let (last, classes) = (self.network.ops.len(), self.network.classes);
         let logits = self.activations[last].chunks_exact(classes);
         let deltas = self.deltas[last].chunks_exact_mut(classes);
         let mut sum = 0.0;
@@ -350,7 +350,7 @@ impl Worker {
     }
 }
 
-/// The pass of stage `s`, and the room for its input's gradient.
+/// The pass of op `s`, and the room for its input's gradient.
 fn split<'a>(
     n: usize,
     activations: &'a [Vec<f32>],

@@ -14,7 +14,7 @@ impl Quantiles {
             let position = p * last as f64;
             let (below, share) = (position as usize, position.fract());
             let (low, high) = (sorted[below], sorted[(below + 1).min(last)]);
-            // Equal neighbours, exact positions and −∞ apart, so that infinities give no NaN.
+            // Equal neighbors, exact positions and −∞ apart, so that infinities give no NaN.
             let exact = share == 0.0 || low == high || low == f64::NEG_INFINITY;
             if exact { low } else { low + share * (high - low) }
         };
@@ -23,7 +23,7 @@ impl Quantiles {
 }
 
 impl DeviceSummary {
-    /// Summarises the devices of a round.
+    /// Summarizes the devices of a round.
     pub fn of(devices: &[DeviceRecord]) -> Self {
         let all = |field: fn(&DeviceRecord) -> Option<f64>| {
             Quantiles::of(devices.iter().filter_map(field))

@@ -57,7 +57,7 @@ impl Entry {
         &self.text
     }
 
-    /// Words that judge, as a coloured badge.
+    /// Words that judge, as a colored badge.
     pub fn badge(badge: Badge, text: impl Into<String>) -> Self {
         Self { text: text.into(), badge: Some(badge) }
     }
@@ -69,7 +69,7 @@ impl<T: Into<String>> From<T> for Entry {
     }
 }
 
-/// The colour of a badge. It only repeats what the badge's words say.
+/// The color of a badge. It only repeats what the badge's words say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Badge {
     /// As it should be.

@@ -12,7 +12,7 @@ use super::axis::Axis;
 use super::figure::tick_format;
 use super::{PlotError, save, style};
 
-/// Digits that the labels may have together; with longer ones only some bars are labelled.
+/// Digits that the labels may have together; with longer ones only some bars are labeled.
 const LABEL_DIGITS: usize = 50;
 /// With more bars than this, they touch.
 const SPACED_BARS: usize = 60;
@@ -81,7 +81,7 @@ impl StackedBars {
         layout = style::legend(layout, self.legend_entries(), &self.legend);
         layout.y_range = (axis.low, axis.high);
         if crowded {
-            // Every bar has a tick mark, labelled or not: so many would be a black line.
+            // Every bar has a tick mark, labeled or not: so many would be a black line.
             layout = layout.with_tick_length(0.0);
         }
         save(render_multiple(plots, layout), stem)
@@ -102,7 +102,7 @@ impl StackedBars {
     }
 }
 
-/// Every how many bars one is labelled: 1, 2, 5, 10, 20, … `width` is the length of a label.
+/// Every how many bars one is labeled: 1, 2, 5, 10, 20, … `width` is the length of a label.
 fn label_every(bars: usize, width: usize) -> usize {
     let mut every = 1;
     while bars.div_ceil(every) * width > LABEL_DIGITS && every < bars {

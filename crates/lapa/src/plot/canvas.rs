@@ -44,7 +44,7 @@ pub(super) fn line(
     }
 }
 
-/// A rectangle, with a border unless that has no colour.
+/// A rectangle, with a border unless that has no color.
 pub(super) fn rectangle(corner: [f64; 2], size: [f64; 2], fill: &str, border: &str) -> Primitive {
     Primitive::Rect {
         x: corner[0],

@@ -220,11 +220,11 @@ impl Diagram {
             (path, [0.5 * (fx + tx), gap - 6.0], TextAnchor::Middle)
         };
         for ends in path.windows(2) {
-            scene.add(line(ends[0], ends[1], style::GREY, 1.6, false));
+            scene.add(line(ends[0], ends[1], style::GRAY, 1.6, false));
         }
         if let [.., before, tip] = path[..] {
             let along = [0, 1].map(|i| f64::total_cmp(&tip[i], &before[i]) as i8).map(f64::from);
-            scene.add(arrow_head(tip, along, style::GREY));
+            scene.add(arrow_head(tip, along, style::GRAY));
         }
         scene.add(text(at[0], at[1], label, SMALL, anchor, false));
     }

@@ -19,7 +19,7 @@ impl Drawing {
     /// Adds dashed lines up the plot at `marks`, with labels in a strip between title and axes.
     pub fn new(plots: Vec<Plot>, mut layout: Layout, marks: Vec<(String, f64)>) -> Self {
         for (_, x) in &marks {
-            let line = ReferenceLine::vertical(*x).with_color(style::GREY);
+            let line = ReferenceLine::vertical(*x).with_color(style::GRAY);
             layout = layout.with_reference_line(line);
         }
         if !marks.is_empty() {

@@ -55,7 +55,7 @@ impl Figure {
         }
     }
 
-    /// Adds a curve. Two or more curves have a legend; curves of one name have one colour.
+    /// Adds a curve. Two or more curves have a legend; curves of one name have one color.
     pub fn line(mut self, series: Series) -> Self {
         self.series.push(series);
         self
@@ -142,7 +142,7 @@ impl Figure {
         key(self) == key(other)
     }
 
-    /// What to draw, and where. A curve has the colour of its place among `names`; the vertical
+    /// What to draw, and where. A curve has the color of its place among `names`; the vertical
     /// axis shows the heights of `others` too. Nothing if there is no point.
     pub(super) fn drawing(&self, look: &Look, names: &[&str], others: &[f64]) -> Option<Drawing> {
         let curves: Vec<Vec<Point>> = self.series.iter().map(|s| self.drawable(s)).collect();
@@ -160,7 +160,7 @@ impl Figure {
             self.with_y_axis(layout, self.heights().into_iter().chain(others), look.steps[1]);
         for (label, y) in self.levels.iter().filter(|(_, y)| on(self.log_y, *y)) {
             let line = ReferenceLine::horizontal(*y).with_label(style::plain(label));
-            layout = layout.with_reference_line(line.with_color(style::GREY));
+            layout = layout.with_reference_line(line.with_color(style::GRAY));
         }
         let layout = layout.with_legend_position(self.legend_position(&curves));
         Some(Drawing::new(plots, layout, marks))

@@ -59,7 +59,7 @@ impl Forest {
         self
     }
 
-    /// Starts a group: the rows that follow share a colour and stand apart from those before.
+    /// Starts a group: the rows that follow share a color and stand apart from those before.
     pub fn group(mut self, name: impl Into<String>) -> Self {
         self.groups.push(name.into());
         self
@@ -113,7 +113,7 @@ impl Forest {
             .with_y_tick_format(TickFormat::Custom(Arc::new(label)))
             .with_tick_length(0.0)
             .with_reference_line(
-                ReferenceLine::vertical(0.0).with_color(style::GREY).with_dasharray("none"),
+                ReferenceLine::vertical(0.0).with_color(style::GRAY).with_dasharray("none"),
             );
         // The left margin is measured from this range, not from the one above.
         layout.y_range = (low, high);
@@ -157,10 +157,10 @@ impl Forest {
     }
 }
 
-/// Colour of reference values; no group has it.
+/// Color of reference values; no group has it.
 const REFERENCE: &str = style::LINES[6];
 
-/// The colour of a group; rows before the first group have number 0.
+/// The color of a group; rows before the first group have number 0.
 fn color(group: usize) -> &'static str {
     style::LINES[group.saturating_sub(1) % (style::LINES.len() - 1)]
 }

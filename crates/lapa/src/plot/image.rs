@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn squares_are_averaged() {
-        let grey = |v: u8| [v, v, v, 255];
-        let row = [grey(0), grey(100), grey(8), grey(8), grey(9)];
-        let next = [grey(0), grey(100), grey(8), grey(8), grey(9)];
+        let gray = |v: u8| [v, v, v, 255];
+        let row = [gray(0), gray(100), gray(8), gray(8), gray(9)];
+        let next = [gray(0), gray(100), gray(8), gray(8), gray(9)];
         assert_eq!(average(5, &[row, next].concat()), (2, vec![[50; 3], [8; 3]]));
     }
 }

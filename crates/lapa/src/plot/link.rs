@@ -11,7 +11,7 @@ use crate::transmit::{Link, Links};
 /// Devices drawn; of more, every so many is left out.
 const MOST_POINTS: usize = 2000;
 
-/// Symbol error rates by decade: at most this, and its colour.
+/// Symbol error rates by decade: at most this, and its color.
 const CLASSES: [(f64, &str, &str); 4] = [
     (1e-3, "≤ 0.001", style::LINES[0]),
     (1e-2, "≤ 0.01", style::LINES[2]),

@@ -16,7 +16,7 @@ const KEY: f64 = 28.0;
 /// Height of a line of the legend.
 const LEGEND_ROW: f64 = 22.0;
 
-/// Plots of curves in a grid. A curve has the same colour wherever its name appears; a legend below
+/// Plots of curves in a grid. A curve has the same color wherever its name appears; a legend below
 /// the grid has all the names.
 #[derive(Clone, Debug)]
 pub struct Panels {

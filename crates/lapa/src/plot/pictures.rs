@@ -1,4 +1,4 @@
-//! Small grey images in a grid.
+//! Small gray images in a grid.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const GAP: f64 = 12.0;
 /// Size of the text.
 const TEXT: u32 = 13;
 
-/// A grid of grey images of one size, with labels for rows and columns. Bright pixels are drawn
+/// A grid of gray images of one size, with labels for rows and columns. Bright pixels are drawn
 /// dark, as ink on paper.
 #[derive(Clone, Debug)]
 pub struct Pictures {
@@ -27,7 +27,7 @@ pub struct Pictures {
     rows: Vec<(String, Vec<Picture>)>,
 }
 
-/// A grey image and what stands below it.
+/// A gray image and what stands below it.
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// Row by row, in [0, 1]; what is outside of it, or no number, is drawn as the nearest shade.
@@ -119,7 +119,7 @@ impl Pictures {
     /// A path for each shade, of runs of equal pixels: images as such are not allowed on pages that
     /// stand alone.
     fn draw(&self, picture: &Picture, corner: [f64; 2], size: [f64; 2], scene: &mut Scene) {
-        scene.add(canvas::rectangle(corner, size, "#FFFFFF", style::GREY));
+        scene.add(canvas::rectangle(corner, size, "#FFFFFF", style::GRAY));
         let mut paths = vec![String::new(); SHADES];
         for (row, pixels) in picture.pixels.chunks(self.width).enumerate() {
             let mut col = 0;
@@ -140,10 +140,10 @@ impl Pictures {
             extra_attrs: Some("shape-rendering=\"crispEdges\"".into()),
         });
         for (shade, d) in paths.into_iter().enumerate().filter(|(_, d)| !d.is_empty()) {
-            let grey = 255 - 255 * shade / (SHADES - 1);
+            let gray = 255 - 255 * shade / (SHADES - 1);
             scene.add(Primitive::Path(Box::new(PathData {
                 d,
-                fill: Some(format!("#{grey:02X}{grey:02X}{grey:02X}").into()),
+                fill: Some(format!("#{gray:02X}{gray:02X}{gray:02X}").into()),
                 stroke: "none".into(),
                 stroke_width: 0.0,
                 opacity: None,

@@ -101,8 +101,8 @@ impl Scatter {
         };
         let steps = style::SINGLE.steps[0];
         let (x, mut y) = (Axis::padded(ends(0), steps), Axis::padded(ends(1), steps));
-        let labelled = || self.rectangles.iter().filter(|(label, _)| !label.is_empty());
-        if labelled().next().is_some() {
+        let labeled = || self.rectangles.iter().filter(|(label, _)| !label.is_empty());
+        if labeled().next().is_some() {
             y.high += LABEL_ROOM * (y.high - y.low);
         }
         // Both axes have one scale, so one distance of ticks fits both.
@@ -122,7 +122,7 @@ impl Scatter {
             .with_equal_aspect();
         layout = style::legend(layout, self.legend_entries(), &self.legend);
         layout.y_range = (y.low, y.high);
-        for (label, [[left, right], [_, top]]) in labelled() {
+        for (label, [[left, right], [_, top]]) in labeled() {
             let text = TextAnnotation::new(style::plain(label), 0.5 * (left + right), *top);
             layout = layout.with_annotation(text.with_font_size(look.tick));
         }

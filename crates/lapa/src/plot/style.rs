@@ -1,4 +1,4 @@
-//! How every plot looks: sizes, colours, type.
+//! How every plot looks: sizes, colors, type.
 
 use kuva::plot::legend::{LegendEntry, LegendPosition};
 use kuva::render::layout::Layout;
@@ -66,17 +66,17 @@ pub(super) fn panel(columns: usize) -> Look {
 /// that another font leaves room rather than lacking it. PNGs have the first one built in.
 pub(super) const FONTS: &str = "DejaVu Sans, Verdana, Arial, Helvetica, sans-serif";
 
-/// Colours of lines, told apart by colour-blind readers too: M. Okabe and K. Ito, "Color Universal
+/// Colors of lines, told apart by color-blind readers too: M. Okabe and K. Ito, "Color Universal
 /// Design", 2008, without the yellow that is too faint for a line.
 pub(super) const LINES: [&str; 7] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
-/// The colour of the curve called `name`, by its place among all `names`.
+/// The color of the curve called `name`, by its place among all `names`.
 pub(super) fn line_color(names: &[&str], name: &str) -> &'static str {
     LINES[names.iter().position(|&n| n == name).unwrap_or(0) % LINES.len()]
 }
 
-/// Colours of areas, for as many as ten classes: the "muted" scheme of P. Tol, "Colour Schemes",
+/// Colors of areas, for as many as ten classes: the "muted" scheme of P. Tol, "Color Schemes",
 /// SRON technical note, 2021, in an order that sets light against dark.
 pub(super) const AREAS: [&str; 10] = [
     "#332288", "#88CCEE", "#117733", "#DDCC77", "#882255", "#44AA99", "#CC6677", "#999933",
@@ -86,10 +86,10 @@ pub(super) const AREAS: [&str; 10] = [
 /// Lengths of dashes and of the gaps between them.
 pub(super) const DASHES: &str = "5 3.5";
 
-/// Colour of text.
+/// Color of text.
 pub(super) const TEXT: &str = "#222222";
-/// Colour of axes and of lines that mark a value.
-pub(super) const GREY: &str = "#555555";
+/// Color of axes and of lines that mark a value.
+pub(super) const GRAY: &str = "#555555";
 
 /// The common part of every layout.
 pub(super) fn apply(
@@ -100,9 +100,9 @@ pub(super) fn apply(
     y_label: &str,
 ) -> Layout {
     let theme = Theme {
-        axis_color: GREY.into(),
+        axis_color: GRAY.into(),
         grid_color: "#E6E6E6".into(),
-        tick_color: GREY.into(),
+        tick_color: GRAY.into(),
         text_color: TEXT.into(),
         legend_border: "#CCCCCC".into(),
         ..Theme::light()

@@ -155,8 +155,8 @@ fn a_partition_has_a_bar_per_device_and_a_part_per_label() {
     // The background, the clip, and a key per label come on top of the 50·1 + 100·2 parts.
     assert_eq!(svg.matches("<rect").count(), 250 + 4 + 2);
     for device in 0..100 {
-        let labelled = svg.contains(&format!(r#"middle">{device}</text>"#));
-        assert_eq!(labelled, device % 5 == 0, "device {device}");
+        let labeled = svg.contains(&format!(r#"middle">{device}</text>"#));
+        assert_eq!(labeled, device % 5 == 0, "device {device}");
     }
 }
 
@@ -179,7 +179,7 @@ fn links(experiment: &Experiment) -> (Links, Vec<Link>) {
 }
 
 #[test]
-fn links_are_drawn_at_their_places_in_the_colour_of_their_error_rate() {
+fn links_are_drawn_at_their_places_in_the_color_of_their_error_rate() {
     let dir = tempfile::tempdir().unwrap();
     let experiment = experiment(&[]);
     let (places, list) = links(&experiment);
@@ -187,7 +187,7 @@ fn links_are_drawn_at_their_places_in_the_colour_of_their_error_rate() {
     let [svg, png] = plot_links(&places, &list, &regions, &dir.path().join("link")).unwrap();
     assert_eq!(pixels(&png).0, 1440);
     let svg = fs::read_to_string(svg).unwrap();
-    // A class has a key of its colour besides its devices.
+    // A class has a key of its color besides its devices.
     for (color, above, most) in [
         ("#0072B2", -1.0, 1e-3),
         ("#009E73", 1e-3, 1e-2),
@@ -243,7 +243,7 @@ fn a_sweep_has_its_thresholds_and_no_rate_is_too_small() {
 }
 
 #[test]
-fn a_level_is_on_the_axis_and_labelled() {
+fn a_level_is_on_the_axis_and_labeled() {
     let dir = tempfile::tempdir().unwrap();
     let figure = Figure::new("", "", "").line(Series::new("", [(1.0, 1.0), (2.0, 2.0)]));
     let [svg, _] =

@@ -138,7 +138,7 @@ impl PrivacySummary {
         };
         format!(
             "{verb}: each device's records are ({epsilon}, {delta:e})-differentially private under {} \
-             adjacency towards whoever sees {seen}, because {theorem}. Devices hold \
+             adjacency toward whoever sees {seen}, because {theorem}. Devices hold \
              disjoint records, so the system's guarantee is the worst device's.{spent}",
             experiment.privacy.adjacency,
         )

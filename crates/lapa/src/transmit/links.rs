@@ -6,7 +6,7 @@ use lapa_wireless::noma::{Noma, NomaError};
 use lapa_wireless::path_loss::{PathLoss, PathLossError};
 use lapa_wireless::ser::Modulation;
 use lapa_wireless::topology::{Placement, Position, Region, Topology, TopologyError};
-use lapa_wireless::units::{Db, Hertz, Metre, Watt};
+use lapa_wireless::units::{Db, Hertz, Meter, Watt};
 
 use crate::aggregate::Threshold;
 use crate::config::{Access, Experiment, Powers};
@@ -114,7 +114,7 @@ impl Links {
         if u64::from(devices) * u64::from(antennas) > MOST_COEFFICIENTS {
             return Err(LinkError::TooMany { devices, antennas });
         }
-        let position = |&[x, y, z]: &[f64; 3]| Position { x: Metre(x), y: Metre(y), z: Metre(z) };
+        let position = |&[x, y, z]: &[f64; 3]| Position { x: Meter(x), y: Meter(y), z: Meter(z) };
         let base_station = position(&radio.base_station);
         let topology = match &radio.positions {
             Some(positions) => {
@@ -126,8 +126,8 @@ impl Links {
                     .iter()
                     .flatten()
                     .map(|spec| Region {
-                        x: spec.x.map(Metre),
-                        y: spec.y.map(Metre),
+                        x: spec.x.map(Meter),
+                        y: spec.y.map(Meter),
                         share: spec.devices,
                     })
                     .collect();
@@ -223,7 +223,7 @@ impl Links {
     }
 
     /// How far a device is from the base station.
-    pub fn distance(&self, device: u32) -> Metre {
+    pub fn distance(&self, device: u32) -> Meter {
         self.placement(device).position.distance(&self.topology.base_station)
     }
 

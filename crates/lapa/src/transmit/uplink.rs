@@ -2,7 +2,7 @@
 
 use lapa_wireless::units::{Hertz, Joule, Second};
 use lapa_wireless::uplink::{
-    Analog, Coding, Digital, Quantiser, Signal, Symbols, UplinkError, airtime, energy,
+    Analog, Coding, Digital, Quantizer, Signal, Symbols, UplinkError, airtime, energy,
 };
 use rand::Rng;
 
@@ -28,7 +28,7 @@ pub struct Airtime {
     pub energy: Joule,
 }
 
-/// An update that arrived, and how many of its values the quantiser had to cut.
+/// An update that arrived, and how many of its values the quantizer had to cut.
 pub(crate) struct Arrival {
     pub received: Received,
     pub cut: usize,
@@ -39,7 +39,7 @@ impl Uplink {
     pub fn new(transmit: &Transmit) -> Result<Self, UplinkError> {
         let coding = match (transmit.bits, transmit.range) {
             (Some(bits), Some(range)) => Coding::Digital {
-                quantiser: Quantiser::new(bits, range)?,
+                quantizer: Quantizer::new(bits, range)?,
                 modulation: transmit.modulation.into(),
             },
             _ => Coding::Analog,
@@ -121,8 +121,8 @@ impl Uplink {
                     Coding::Analog => {
                         Symbols::Analog { scales: sent.iter().map(PrivateUpdate::scale).collect() }
                     }
-                    Coding::Digital { quantiser, modulation } => {
-                        Symbols::Digital { quantiser, modulation }
+                    Coding::Digital { quantizer, modulation } => {
+                        Symbols::Digital { quantizer, modulation }
                     }
                 },
             };
@@ -149,8 +149,8 @@ impl Uplink {
     fn carrier(&self, scale: f64, link: &Link) -> Result<Carrier, UplinkError> {
         Ok(match self.coding {
             Coding::Analog => Carrier::Analog(Analog::new(scale, link.sinr)?),
-            Coding::Digital { quantiser, modulation } => {
-                Carrier::Digital(Digital::new(quantiser, modulation, link.sinr)?)
+            Coding::Digital { quantizer, modulation } => {
+                Carrier::Digital(Digital::new(quantizer, modulation, link.sinr)?)
             }
         })
     }

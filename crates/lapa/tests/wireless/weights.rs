@@ -17,7 +17,7 @@ fn samples_of(record: &RoundRecord) -> Vec<u32> {
     devices(record).iter().map(|device| device.samples).collect()
 }
 
-/// |D_k|·e^{1/max(W_k, floor)}, normalised, with W_k = ½Σ|p − g| or Σ|P − G|, written out.
+/// |D_k|·e^{1/max(W_k, floor)}, normalized, with W_k = ½Σ|p − g| or Σ|P − G|, written out.
 #[test]
 fn wasserstein_weights_follow_from_the_label_counts() {
     for (changes, metric, floor) in [

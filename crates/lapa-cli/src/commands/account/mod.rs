@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Probability that a record joins a batch (Poisson sampling).
     #[arg(long, value_name = "Q", value_parser = rate)]
     sampling_rate: Option<f64>,
-    /// What neighbouring data sets are [default: zero-out].
+    /// What neighboring data sets are [default: zero-out].
     #[arg(long, value_enum)]
     adjacency: Option<Adjacency>,
     /// Probability that the guarantee fails.

@@ -1,10 +1,10 @@
-//! How fast transmit power is optimised.
+//! How fast transmit power is optimized.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use lapa::seed::{Purpose, Stream, stream};
-use lapa_control::optimise::ddpg::{Agent, Batch, Learning, Replay, Sizes};
+use lapa_control::optimize::ddpg::{Agent, Batch, Learning, Replay, Sizes};
 use lapa_control::power::{NoiseRule, Objective, example};
 use lapa_privacy::mechanism::add_gaussian;
 use serde_json::{Map, Value, json};

@@ -10,7 +10,7 @@ use lapa::seed::{Purpose, stream};
 use lapa::transmit::{Link, Links};
 use lapa_privacy::mechanism::add_gaussian;
 use lapa_wireless::ser::Modulation;
-use lapa_wireless::uplink::{Analog, Digital, Quantiser};
+use lapa_wireless::uplink::{Analog, Digital, Quantizer};
 use serde_json::{Map, Value, json};
 
 use super::{federation, median, median_ratio, turns};
@@ -55,14 +55,14 @@ fn shares(
     let mut update = vec![0f32; network.parameter_count()];
     add_gaussian(&mut update, SIGMA, &mut stream(0, Purpose::Noise, 1, 0))
         .map_err(Failure::failed)?;
-    let quantiser = Quantiser::new(BITS, RANGE).map_err(Failure::failed)?;
+    let quantizer = Quantizer::new(BITS, RANGE).map_err(Failure::failed)?;
     let sinrs = || links.iter().map(|link| link.sinr);
     let analog: Vec<Analog> = sinrs()
         .map(|sinr| Analog::new(SIGMA, sinr))
         .collect::<Result<_, _>>()
         .map_err(Failure::failed)?;
     let digital: Vec<Digital> = sinrs()
-        .map(|sinr| Digital::new(quantiser, Modulation::Qpsk, sinr))
+        .map(|sinr| Digital::new(quantizer, Modulation::Qpsk, sinr))
         .collect::<Result<_, _>>()
         .map_err(Failure::failed)?;
     let mut one = federation(data, 1)?;

@@ -55,7 +55,7 @@ enum Part {
     Round,
     /// Updates over radio links, and the links themselves.
     Links,
-    /// Optimisers of transmit power.
+    /// Optimizers of transmit power.
     Control,
     /// Start-up, loading, memory.
     Process,
@@ -98,7 +98,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         links::measure(&data, budget, &mut figures)?;
     }
     if wanted(Part::Control) {
-        mode.notice("measuring optimisers of power …");
+        mode.notice("measuring optimizers of power …");
         control::measure(budget, &mut figures)?;
     }
     if wanted(Part::Process) {

@@ -12,7 +12,7 @@ use lapa::federation::{Federation, StudyError};
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::run::RunError;
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
-use lapa_control::staged::{MOST_CELLS, StagedError};
+use lapa_control::phases::{MOST_CELLS, PhaseError};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
@@ -79,14 +79,14 @@ pub fn execute(arguments: Arguments) -> Outcome {
     }
     let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
     if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
-        return Err(StagedError::TooLong { rounds, devices }.into());
+        return Err(PhaseError::TooLong { rounds, devices }.into());
     }
     let folder = &arguments.out;
     super::create_folder(folder)?;
     // The bound needs every device.
     experiment.observe.devices = ObserveDevices::List;
     if experiment.control.power.needs_pilot() {
-        // Nothing is optimised here.
+        // Nothing is optimized here.
         experiment.control.power = PowerChoice::Equal;
     }
     let mut federation =

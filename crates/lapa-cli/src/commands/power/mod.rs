@@ -1,4 +1,4 @@
-//! `lapa power`: is it worth optimising transmit powers, and what does each choice cost?
+//! `lapa power`: is it worth optimizing transmit powers, and what does each choice cost?
 
 mod show;
 
@@ -10,10 +10,10 @@ use clap::builder::PossibleValuesParser;
 use lapa::config::{Experiment, PowerChoice};
 use lapa::data::Dataset;
 use lapa::run::{RunFolder, is_free};
-use lapa_control::optimise::Ddpg;
-use lapa_control::optimise::ddpg::{Agent, Settings};
-use lapa_control::staged::{
-    Choice, Chooser, Optimizer, StagedError, check, execute_pilot, notes, with_powers,
+use lapa_control::optimize::Ddpg;
+use lapa_control::optimize::ddpg::{Agent, Settings};
+use lapa_control::phases::{
+    Choice, Chooser, PhaseError, PowerMethod, check, execute_pilot, notes, with_powers,
 };
 
 use super::run::{Screen, flow, stop_on_interrupt};
@@ -26,7 +26,7 @@ pub use show::sentence;
 /// Compare ways to choose transmit powers, with what each costs in privacy.
 ///
 /// A pilot run records what noise privacy asks for in each round ([control] says on which data).
-/// Then every optimiser minimises the noise terms J of the convergence bound over the powers,
+/// Then every optimizer minimizes the noise terms J of the convergence bound over the powers,
 /// within control.least_power_w ≤ Σp² ≤ control.total_power_w and transmit.max_power_w each.
 ///
 ///   J/full     objective relative to full power; less is better
@@ -50,7 +50,7 @@ pub use show::sentence;
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// Only these optimisers.
+    /// Only these optimizers.
     #[arg(long, value_name = "NAME,…", value_parser = names(), value_delimiter = ',')]
     only: Vec<String>,
     /// Whose powers go into powers.toml [default: those with the least J].
@@ -82,9 +82,9 @@ pub fn execute(arguments: Arguments) -> Outcome {
     // Powers that are given are what is to be replaced.
     experiment.control.power = PowerChoice::File;
     check(&experiment)?;
-    if chosen.contains(&Optimizer::Ddpg) {
+    if chosen.contains(&PowerMethod::Ddpg) {
         let devices = experiment.partition.devices as usize;
-        Settings::from(&experiment.control).check_for(devices).map_err(StagedError::from)?;
+        Settings::from(&experiment.control).check_for(devices).map_err(PhaseError::from)?;
     }
     notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
     let agent = match &arguments.agent {
@@ -137,7 +137,7 @@ fn compare(
         });
         progress.finish();
         match choice {
-            Err(StagedError::Optimise(lapa_control::optimise::OptimiseError::Stopped)) => {
+            Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Stopped)) => {
                 return stopped("stopped; nothing but the pilot is kept");
             }
             choice => choices.push(choice?),
@@ -171,7 +171,7 @@ fn best<'a>(choices: &'a [Choice], wanted: Option<&str>) -> Option<&'a Choice> {
 
 /// What `--only` and `--choose` take.
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(Optimizer::ALL.map(Optimizer::name))
+    PossibleValuesParser::new(PowerMethod::ALL.map(PowerMethod::name))
 }
 
 /// Where a pilot on private data is charged: where the one that is given was.
@@ -184,9 +184,9 @@ fn ledger(arguments: &Arguments, experiment: &Experiment, out: &Path) -> Result<
     Ok(given.or(configured).unwrap_or_else(|| out.join("ledger.db")))
 }
 
-fn optimizers(arguments: &Arguments) -> Result<Vec<Optimizer>, Failure> {
+fn optimizers(arguments: &Arguments) -> Result<Vec<PowerMethod>, Failure> {
     let only = &arguments.only;
-    let chosen: Vec<Optimizer> = Optimizer::ALL
+    let chosen: Vec<PowerMethod> = PowerMethod::ALL
         .into_iter()
         .filter(|optimizer| only.is_empty() || only.iter().any(|name| name == optimizer.name()))
         .collect();

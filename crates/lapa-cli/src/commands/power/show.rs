@@ -8,7 +8,7 @@ use lapa::config::Experiment;
 use lapa::plot::{Figure, Series};
 use lapa::privatize::round_up;
 use lapa::run::SwitchingRound;
-use lapa_control::staged::Choice;
+use lapa_control::phases::Choice;
 
 use crate::failure::Failure;
 use crate::output::table;

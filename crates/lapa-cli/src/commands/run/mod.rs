@@ -13,8 +13,8 @@ use clap::Args;
 use lapa::config::Experiment;
 use lapa::data::Dataset;
 use lapa::run::{Outcome as RunOutcome, Run, RunError, RunFolder, is_free};
-use lapa_control::staged::{StagedOutcome, interrupted, notes, pilot_folder};
-use lapa_control::staged_run;
+use lapa_control::phases::{PhaseOutcome, interrupted, notes, pilot_folder};
+use lapa_control::pilot_and_run;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Format, say};
@@ -73,31 +73,32 @@ pub fn execute(arguments: Arguments) -> Outcome {
             let folder = run.folder().to_path_buf();
             let outcome = run.execute(&mut |event| screen.show(event))?;
             let end = match outcome {
-                RunOutcome::Finished(summary) => StagedOutcome::Finished(summary),
-                RunOutcome::Stopped { round } => StagedOutcome::Stopped { round },
+                RunOutcome::Finished(summary) => PhaseOutcome::Finished(summary),
+                RunOutcome::Stopped { round } => PhaseOutcome::Stopped { round },
             };
             (folder, end)
         }
         Ready::Staged { experiment, data, out } => {
             notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
             let mut stages = stages::Stages::new(mode, &experiment.control);
-            let end =
-                staged_run(*experiment, *data, &out, &mut |event| stages.show(event, &mut screen))?;
+            let end = pilot_and_run(*experiment, *data, &out, &mut |event| {
+                stages.show(event, &mut screen)
+            })?;
             stages.finish();
             (out, end)
         }
     };
     screen.finish();
     match end {
-        StagedOutcome::Finished(summary) => {
+        PhaseOutcome::Finished(summary) => {
             report::finished(&summary, &screen.links, &folder, arguments.format)?;
             Ok(ExitCode::SUCCESS)
         }
-        StagedOutcome::Stopped { round } => {
+        PhaseOutcome::Stopped { round } => {
             report::stopped(&format!("stopped after round {round}"), &folder, arguments.format)?;
             Ok(ExitCode::FAILURE)
         }
-        StagedOutcome::StoppedBefore { .. } => {
+        PhaseOutcome::StoppedBefore { .. } => {
             report::stopped("stopped before the run", &folder, arguments.format)?;
             Ok(ExitCode::FAILURE)
         }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use lapa::config::{Control, Pilot};
-use lapa_control::staged::StageEvent;
+use lapa_control::phases::PhaseEvent;
 
 use super::flow;
 use super::screen::Screen;
@@ -28,23 +28,23 @@ impl Stages {
     }
 
     /// Shows an event, and says whether to go on.
-    pub fn show(&mut self, event: StageEvent<'_>, screen: &mut Screen) -> ControlFlow<()> {
+    pub fn show(&mut self, event: PhaseEvent<'_>, screen: &mut Screen) -> ControlFlow<()> {
         match event {
-            StageEvent::Pilot(event) => {
+            PhaseEvent::Pilot(event) => {
                 self.reach(1, self.pilot);
                 return screen.show(event);
             }
-            StageEvent::Optimising { optimizer, progress } => {
+            PhaseEvent::Optimizing { optimizer, progress } => {
                 self.reach(2, "powers");
                 self.choice
                     .get_or_insert_with(|| ChoiceProgress::new(self.mode, optimizer.name()))
                     .show(&progress);
             }
-            StageEvent::Chosen(choice) => {
+            PhaseEvent::Chosen(choice) => {
                 self.finish();
                 self.mode.notice(&power::sentence(choice));
             }
-            StageEvent::Run(event) => {
+            PhaseEvent::Run(event) => {
                 self.reach(3, "run");
                 return screen.show(event);
             }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
-use super::discretise::GridPmf;
+use super::discretize::GridPmf;
 use super::saddle::Saddle;
 use super::{CELL_ERROR, MAX_POINTS};
 
@@ -140,7 +140,7 @@ fn ln_moment_of(pmf: &GridPmf, h: f64, theta: f64) -> f64 {
     top + sum.ln()
 }
 
-/// Adds the tilted masses, normalised to 1, into a circle; returns ln Σ mass·e^{θl}.
+/// Adds the tilted masses, normalized to 1, into a circle; returns ln Σ mass·e^{θl}.
 fn fold_tilted(pmf: &GridPmf, h: f64, theta: f64, circle: &mut [f64]) -> f64 {
     let ln_moment = ln_moment_of(pmf, h, theta);
     let (step, _) = exponents(pmf, h, theta);

@@ -1,7 +1,7 @@
-//! Discretised losses on their common grid, ready to be composed any number of times.
+//! Discretized losses on their common grid, ready to be composed any number of times.
 
 use super::convolve;
-use super::discretise::{self, GridPmf};
+use super::discretize::{self, GridPmf};
 use super::loss::SingleLoss;
 use super::saddle::{self, Profile};
 use super::{MAX_CELLS, MAX_POINTS, NAME, SMALLEST_DELTA};
@@ -33,7 +33,7 @@ pub(super) struct Goal {
     pub(super) floor: f64,
 }
 
-/// Discretised losses of one direction.
+/// Discretized losses of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
     h: f64,
@@ -48,7 +48,7 @@ pub(super) struct Losses {
 /// The bound on ε, refined once where the first grid was chosen for a much larger ε.
 pub(super) fn epsilon(losses: &[(SingleLoss, u64)], goal: Goal) -> Result<f64, AccountError> {
     let coarse = match on_grid(losses, &goal) {
-        // Discretised, the losses spread wider than was foreseen.
+        // Discretized, the losses spread wider than was foreseen.
         Err(AccountError::Parameter { value, .. }) if goal.interval.is_none() => {
             let wider = (1..8).map(|step| Some(value * 8.0_f64.powi(step)));
             let mut answers = wider.map(|interval| on_grid(losses, &Goal { interval, ..goal }));
@@ -86,8 +86,8 @@ impl Losses {
         };
         let parts = losses.iter().map(|(loss, count)| {
             let pmf = match bound {
-                Bound::Upper => discretise::pessimistic(loss, h, reach),
-                Bound::Lower => discretise::optimistic(loss, h, reach),
+                Bound::Upper => discretize::pessimistic(loss, h, reach),
+                Bound::Lower => discretize::optimistic(loss, h, reach),
             };
             Ok((pmf.ok_or_else(|| too_fine(h))?, *count))
         });
@@ -142,7 +142,7 @@ pub(super) fn renyi(losses: &[(SingleLoss, u64)], goal: &Goal) -> Option<f64> {
     Some(saddle::saddle(&profiles, goal.repeats as f64, goal.delta, None)?.epsilon)
 }
 
-/// A width of the grid at which discretisation adds little to ε, or stays below the floor.
+/// A width of the grid at which discretization adds little to ε, or stays below the floor.
 ///
 /// Moving a loss to both ends of its cell adds up to θ(1+θ)h²/12 on average to ln E e^{θL}, hence
 /// (1+θ)h²/12 to ε, and never more than h.

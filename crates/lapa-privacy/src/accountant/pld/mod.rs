@@ -1,7 +1,7 @@
 //! Privacy loss distributions, composed numerically, with a certified bound on ε.
 //!
 //! - [`loss`]: the loss of one release.
-//! - [`discretise`]: on a grid, from above (and from below on request).
+//! - [`discretize`]: on a grid, from above (and from below on request).
 //! - [`saddle`]: which tilt and which window the composed loss needs.
 //! - [`convolve`]: the composed loss by FFT, its errors bounded.
 //! - [`curve`]: ε at δ.
@@ -12,7 +12,7 @@
 
 mod convolve;
 mod curve;
-mod discretise;
+mod discretize;
 mod loss;
 mod losses;
 mod saddle;
@@ -34,7 +34,7 @@ const CELL_ERROR: f64 = 1e-10;
 /// Bound on the error of how a cell's mass is shared between its two ends.
 const FRACTION_ERROR: f64 = 1e-9;
 
-/// Most cells of one discretised loss.
+/// Most cells of one discretized loss.
 const MAX_CELLS: usize = 1 << 22;
 
 /// Most points of a window.
@@ -48,7 +48,7 @@ const SMALLEST_DELTA: f64 = 1e-200;
 
 /// The accountant by privacy loss distributions: the tightest for fixed schedules.
 ///
-/// The ε it answers is an upper bound: discretisation, truncation and rounding errors are all
+/// The ε it answers is an upper bound: discretization, truncation and rounding errors are all
 /// counted against it. It is no filter: the costs must be fixed in advance.
 ///
 /// Under add-remove and zero-out adjacency, the two directions are composed apart, and the larger ε

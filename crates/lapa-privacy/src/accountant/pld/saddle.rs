@@ -2,7 +2,7 @@
 //! each single loss. Nothing here needs to be exact: a bad choice costs accuracy, not soundness.
 
 use super::FRACTION_ERROR;
-use super::discretise::GridPmf;
+use super::discretize::GridPmf;
 use super::loss::SingleLoss;
 
 /// One loss and how often it is in one repetition, as weighted points.
@@ -50,8 +50,8 @@ impl Profile {
         Self { points, count }
     }
 
-    /// The same loss after pessimistic discretisation, which spreads each point over its two
-    /// neighbours on the grid.
+    /// The same loss after pessimistic discretization, which spreads each point over its two
+    /// neighbors on the grid.
     pub(super) fn on_grid(&self, h: f64) -> Self {
         let points = self.points.iter().flat_map(|&(ln_weight, loss)| {
             let below = (loss / h).floor() * h;
@@ -62,7 +62,7 @@ impl Profile {
         Self { points, count: self.count }
     }
 
-    /// All points of a discretised loss.
+    /// All points of a discretized loss.
     pub(super) fn of(pmf: &GridPmf, count: u64, h: f64) -> Self {
         let points = pmf.mass.iter().enumerate().filter(|(_, mass)| **mass > 0.0);
         let points = points

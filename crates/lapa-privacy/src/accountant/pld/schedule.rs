@@ -6,7 +6,7 @@ use crate::accountant::Accountant;
 use crate::error::{AccountError, check_delta};
 use crate::event::Mechanism;
 
-/// ε after 1, 2, …, T equal releases: the loss is discretised once, each answer costs about two
+/// ε after 1, 2, …, T equal releases: the loss is discretized once, each answer costs about two
 /// FFTs in each direction.
 #[derive(Clone, Debug)]
 pub struct PldSchedule {

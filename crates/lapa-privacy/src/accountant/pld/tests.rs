@@ -3,7 +3,7 @@
 use super::*;
 use crate::math::normal_cdf;
 use convolve::{Composed, compose};
-use discretise::{GridPmf, optimistic, pessimistic};
+use discretize::{GridPmf, optimistic, pessimistic};
 use saddle::{Profile, saddle};
 
 const DELTAS: [f64; 4] = [1e-2, 1e-5, 1e-9, 1e-18];
@@ -176,7 +176,7 @@ fn places_invert_the_loss() {
 
 /// A dominating distribution keeps P's mass, and all of Q's.
 #[test]
-fn discretisation_keeps_both_masses() {
+fn discretization_keeps_both_masses() {
     for pair in [Pair::Remove, Pair::Add, Pair::Replace] {
         for (rate, mu) in [(0.3, 1.0), (1e-3, 0.01), (0.9, 2.0), (0.02, 3.0), (1e-9, 0.5)] {
             let loss = SingleLoss { pair, rate, mu };
@@ -276,7 +276,7 @@ fn two_mechanisms_match_direct_convolution() {
     }
 }
 
-/// Gaussians merge before discretisation; on the grid, as many small ones, they must agree.
+/// Gaussians merge before discretization; on the grid, as many small ones, they must agree.
 #[test]
 fn a_schedule_agrees_with_the_accountant() {
     use Adjacency::{ReplaceOne, ZeroOut};

@@ -91,7 +91,7 @@ impl Pair {
         psi
     }
 
-    /// ψ is convex and 0 at order 1, so a chord between neighbouring integers lies above it.
+    /// ψ is convex and 0 at order 1, so a chord between neighboring integers lies above it.
     fn chord(&self, order: f64) -> f64 {
         let below = order.floor();
         let at_below = if below > 1.0 { self.integer(below) } else { 0.0 };

@@ -81,7 +81,7 @@ pub fn change(error: PidError, one: Noisy<'_>, other: Noisy<'_>) -> f64 {
 }
 
 /// How far a global gradient is from the two before it; 0 where there is none. No more is needed
-/// of the past, since at most one of m + 1 neighbours is left out.
+/// of the past, since at most one of m + 1 neighbors is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
     /// E to the gradient before.
@@ -94,7 +94,7 @@ pub struct Changes {
 /// all of `window`, the oldest first, but the one at `left_out`. Nothing if that leaves fewer than
 /// two.
 ///
-/// Differs from the paper: the sum begins at the first pair of neighbours in the sample (m − 1
+/// Differs from the paper: the sum begins at the first pair of neighbors in the sample (m − 1
 /// terms), since the printed lower index n − m + 1 names an n that is nowhere defined.
 pub fn pid_error(pid: &Pid, window: &[Changes], left_out: Option<usize>) -> Option<f64> {
     let sampled: Vec<usize> = (0..window.len()).filter(|&i| Some(i) != left_out).collect();

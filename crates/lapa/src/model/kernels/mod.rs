@@ -1,8 +1,8 @@
 //! Vector kernels. The only place, beside the matrix product, with unsafe code.
 //!
-//! Plain loops are compiled twice by `vectorised!`: for the baseline processor and for AVX2. Both
+//! Plain loops are compiled twice by `vectorized!`: for the baseline processor and for AVX2. Both
 //! versions add in the same order and use no fused multiply-add, so they agree to the bit. The
-//! convolution kernels exist for AVX2 + FMA only; elsewhere networks use the im2col stage.
+//! convolution kernels exist for AVX2 + FMA only; elsewhere networks use the im2col op.
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod conv_avx2;
@@ -53,7 +53,7 @@ pub fn in_use() -> &'static str {
 
 /// Defines a function that is compiled twice, plainly and for AVX2, and picks the version that
 /// suits the processor.
-macro_rules! vectorised {
+macro_rules! vectorized {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?)
      $(-> $output:ty)? $body:block) => {
         $(#[$meta])*
@@ -75,7 +75,7 @@ macro_rules! vectorised {
         }
     };
 }
-pub(super) use vectorised;
+pub(super) use vectorized;
 
 /// Σ_j f(j) over 0..len in eight interleaved partial sums.
 #[inline(always)]
@@ -109,7 +109,7 @@ fn squares(x: &[f32]) -> f64 {
     }
 }
 
-vectorised! {
+vectorized! {
     /// ‖x‖², in 32 interleaved partial sums.
     fn squares_f32(x: &[f32]) -> f32 {
         let mut lanes = [0f32; 32];
@@ -126,7 +126,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     /// sum += factor·x
     pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, x: &[f32]) {
         for (sum, &x) in sum.iter_mut().zip(x) {
@@ -135,7 +135,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     /// sum += x, in f64
     pub(super) fn add_wide(sum: &mut [f64], x: &[f32]) {
         for (sum, &x) in sum.iter_mut().zip(x) {
@@ -144,7 +144,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+vectorized! {
     /// Bytes to floats in [0, 1].
     pub(super) fn scale_pixels(pixels: &[u8], values: &mut [f32]) {
         for (value, &pixel) in values.iter_mut().zip(pixels) {

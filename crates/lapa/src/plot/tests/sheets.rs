@@ -49,7 +49,7 @@ fn saved(save: impl Fn(&Path) -> Result<[PathBuf; 2], PlotError>) -> String {
 }
 
 #[test]
-fn panels_share_colours_and_a_legend() {
+fn panels_share_colors_and_a_legend() {
     let svg = saved(|stem| {
         let panels = Panels::new("All & more").columns(2).panel(figure("one", &["a", "b"]));
         panels.panel(figure("two", &["b", "c"])).panel(figure("three", &["c"])).save(stem)
@@ -95,7 +95,7 @@ fn panels_without_points_are_refused() {
 }
 
 #[test]
-fn marks_are_labelled_and_on_the_axis() {
+fn marks_are_labeled_and_on_the_axis() {
     let svg = saved(|stem| {
         let figure = figure("t", &["a"]).mark("T_th", 60.0).mark("none", f64::NAN);
         figure.save(stem)
@@ -159,7 +159,7 @@ fn a_diagram_has_its_boxes_and_arrows() {
 }
 
 #[test]
-fn a_layout_has_labelled_rectangles() {
+fn a_layout_has_labeled_rectangles() {
     let svg = saved(|stem| {
         let plot = Scatter::new("", "x", "y", "").rectangle("near", [0.0, 9.0], [0.0, 5.0]);
         plot.group("devices", "#0072B2", Marker::Dot, [[1.0, 1.0]]).save(stem)
@@ -197,7 +197,7 @@ fn pictures() -> Pictures {
         caption: "21.3 dB".into(),
     };
     let ramp = picture(&|i| (i % 28) as f32 / 27.0);
-    // As many different neighbours as an image can have, values outside and no number among them.
+    // As many different neighbors as an image can have, values outside and no number among them.
     let noise = picture(&|i| [0.0, 0.3, f32::NAN, 0.7, 2.0, -1.0, 1.0][i * i % 7]);
     Pictures::new("Digits", 28, ["original".to_string(), "found".to_string()])
         .row("label 7", vec![ramp.clone(), noise])

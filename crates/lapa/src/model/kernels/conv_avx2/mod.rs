@@ -22,7 +22,7 @@ use crate::model::layer::Shape;
 /// Output channels computed together: 5 channels × 2 rows leave registers for inputs and weights.
 const BLOCK: usize = 5;
 
-/// Shapes of one fused stage and the layouts derived from them.
+/// Shapes of one fused op and the layouts derived from them.
 #[derive(Clone, Copy)]
 pub(in crate::model) struct Geometry {
     /// Input planes.

@@ -1,0 +1,200 @@
+//! Deep deterministic policy gradient (Lillicrap et al. 2016, arXiv 1509.02971), as in the paper's
+//! Section IV: an actor proposes amplitudes, a critic learns what they are worth.
+//!
+//! State s_n = [p^(n−1), T_th, L^(n−1)], action p^(n), reward by L(p^(n)), replay, target networks,
+//! Gaussian exploration. Differs from the paper:
+//!
+//! 1. The actor's tanh stands for power in decibels around equal power (`task.rs`), since links
+//!    differ by orders of magnitude. The projection on the limits follows, as in the paper.
+//! 2. The reward is −ln(L/L_equal), where the paper has −L: its size is the same whatever the noise,
+//!    and an infinite objective stays finite. The order of allocations is the same.
+//! 3. States are normalized: amplitudes by √P_0, T_th by T (its mean, where it differs between
+//!    devices), L as in the reward.
+//! 4. The first actions are drawn at random, so that the critic knows more than the first policy;
+//!    exploration then shrinks geometrically, so that the search ends near the policy's best.
+//! 5. Half of the exploring steps start from the best action so far, the others from the actor's,
+//!    and each moves a few devices only, now and then one of them anywhere (`explore.rs`): a device
+//!    that switches early and one that never does are far apart, with worse powers between them.
+//!    Off-policy learning takes any actions. On P1 this search comes close by itself, with learning
+//!    switched off; so what the actor alone proposes is reported beside
+//!    ([`Ddpg::policy_objective`]).
+//! 6. The result is the best allocation that was evaluated. The last of them is what the actor
+//!    proposes without exploration.
+//! 7. Υ is 0 unless asked for otherwise: P1 has no future.
+
+mod adam;
+mod agent;
+mod explore;
+mod replay;
+mod saved;
+mod settings;
+mod share;
+mod task;
+
+use std::ops::ControlFlow;
+
+use lapa::seed::{Purpose, Stream, stream};
+use rand::RngExt;
+
+pub use agent::{Agent, AgentError, Learning, Losses, Parameters, Sizes};
+pub use replay::{Batch, Replay};
+pub use saved::SavedError;
+pub use settings::{Settings, SettingsError};
+
+use explore::explore;
+
+use super::search::Search;
+use super::{OptimizeError, Optimizer, Optimum, Progress};
+use crate::power::{Objective, ObjectiveError};
+use task::Task;
+
+/// Number of this optimizer among the random streams.
+const NUMBER: u64 = 4;
+/// Its streams.
+const INITIAL: u64 = 0;
+const EXPLORATION: u64 = 1;
+const REPLAY: u64 = 2;
+
+/// Transitions remembered, and floats of all of them (256 MB), whichever is less.
+const MOST_TRANSITIONS: u64 = 100_000;
+const MOST_FLOATS: usize = 1 << 26;
+
+/// The most random actions at first; a tenth of all steps where that is less.
+const WARM_UP: u64 = 1000;
+
+/// Deep deterministic policy gradient.
+pub struct Ddpg {
+    settings: Settings,
+    start: Option<(Sizes, Parameters)>,
+    trained: Option<Agent>,
+    policy_objective: Option<f64>,
+}
+
+impl Ddpg {
+    /// A search from scratch.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        Ok(Self { settings: settings.check()?, start: None, trained: None, policy_objective: None })
+    }
+
+    /// A search that starts with what an agent has learned: without random actions first, and
+    /// with the agent's own width.
+    pub fn with_agent(settings: Settings, agent: &Agent) -> Result<Self, SettingsError> {
+        let sizes = agent.sizes();
+        if sizes != Task::sizes(sizes.actions, sizes.hidden) {
+            let (name, allowed) = ("states of the agent", "two more than its actions");
+            return Err(SettingsError { name, value: sizes.states as f64, allowed });
+        }
+        let start = Some((sizes, agent.parameters()));
+        Ok(Self { settings: settings.check()?, start, trained: None, policy_objective: None })
+    }
+
+    /// Sizes of an agent for so many devices.
+    pub fn sizes(devices: usize, settings: &Settings) -> Sizes {
+        Task::sizes(devices, settings.hidden)
+    }
+
+    /// The agent of the last search.
+    pub fn agent(&self) -> Option<&Agent> {
+        self.trained.as_ref()
+    }
+
+    /// What the actor of the last search proposed at its end, without exploration, is worth.
+    pub fn policy_objective(&self) -> Option<f64> {
+        self.policy_objective
+    }
+
+    /// The agent at the start of a search.
+    fn first_agent(&self, devices: usize, seed: u64) -> Result<Agent, ObjectiveError> {
+        let learning = self.settings.learning;
+        let agent = match &self.start {
+            Some((sizes, _)) if sizes.actions != devices => {
+                return Err(ObjectiveError::Length { given: sizes.actions, devices });
+            }
+            Some((sizes, parameters)) => {
+                Agent::with_parameters(*sizes, learning, parameters.clone())
+            }
+            None => {
+                let sizes = Self::sizes(devices, &self.settings);
+                Agent::new(sizes, learning, &mut random(seed, INITIAL))
+            }
+        };
+        Ok(agent.expect("settings, limits and agents were checked"))
+    }
+}
+
+fn random(seed: u64, what_for: u64) -> Stream {
+    stream(seed, Purpose::Power, NUMBER, what_for)
+}
+
+impl Optimizer for Ddpg {
+    fn name(&self) -> &'static str {
+        "ddpg"
+    }
+
+    fn optimize(
+        &mut self,
+        objective: &mut dyn Objective,
+        seed: u64,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Optimum, OptimizeError> {
+        let Settings { batch: batch_size, steps, .. } = self.settings;
+        let all_steps = self.settings.all_steps();
+        let mut search = Search::new(objective, on_progress, all_steps + 2);
+        let limits = search.limits().clone();
+        let devices = limits.devices();
+        let mut agent = self.first_agent(devices, seed)?;
+        let Sizes { states, actions, .. } = agent.sizes();
+        let (mut exploration, mut draws) = (random(seed, EXPLORATION), random(seed, REPLAY));
+
+        let mut amplitudes = limits.equal();
+        let equal = search.evaluation(&amplitudes)?;
+        let task = Task::new(limits, search.rounds(), amplitudes.clone(), equal.objective);
+        let mut first_state = Vec::new();
+        task.state(&amplitudes, &equal, &mut first_state);
+
+        let capacity = all_steps.min(MOST_TRANSITIONS) as usize;
+        let capacity = capacity.min(MOST_FLOATS / (2 * states + actions + 1)).max(1);
+        let mut replay = Replay::new(states, actions, capacity);
+        let warm_up = if self.start.is_some() { 0 } else { WARM_UP.min(all_steps / 10) };
+        // Batches may be larger than what there is to draw from; a tenth of it is enough to begin.
+        let first_update = batch_size.min(capacity.div_ceil(10));
+        let mut batch = Batch::default();
+        let (mut state, mut next_state) = (Vec::new(), Vec::new());
+        let mut action = Vec::new();
+        let mut best: Option<(f64, Vec<f32>)> = None;
+        for step in 0..all_steps {
+            if step % u64::from(steps) == 0 {
+                state.clone_from(&first_state);
+            }
+            action.clear();
+            if step < warm_up {
+                action.extend((0..devices).map(|_| 2.0 * exploration.random::<f32>() - 1.0));
+            } else {
+                let done = (step - warm_up) as f64 / (all_steps - warm_up) as f64;
+                match &best {
+                    Some((_, best)) if exploration.random::<bool>() => {
+                        action.extend_from_slice(best);
+                    }
+                    _ => action.extend_from_slice(agent.act(&state)),
+                }
+                explore(&mut action, done, &mut exploration);
+            }
+            task.amplitudes(&action, &mut amplitudes);
+            let evaluation = search.evaluation(&amplitudes)?;
+            if best.as_ref().is_none_or(|(worth, _)| evaluation.objective < *worth) {
+                best = Some((evaluation.objective, action.clone()));
+            }
+            task.state(&amplitudes, &evaluation, &mut next_state);
+            replay.push(&state, &action, task.reward(evaluation.objective), &next_state);
+            std::mem::swap(&mut state, &mut next_state);
+            if replay.len() >= first_update {
+                replay.sample(batch_size, &mut draws, &mut batch);
+                agent.update(&batch);
+            }
+        }
+        task.amplitudes(agent.act(&state), &mut amplitudes);
+        self.policy_objective = Some(search.evaluation(&amplitudes)?.objective);
+        self.trained = Some(agent);
+        search.finish(self.name())
+    }
+}

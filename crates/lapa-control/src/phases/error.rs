@@ -1,0 +1,159 @@
+//! Why powers cannot be chosen, or a run with them cannot be made.
+
+use std::path::PathBuf;
+
+use crate::bound::BoundError;
+use crate::optimize::OptimizeError;
+use crate::optimize::ddpg::{SavedError, SettingsError};
+use crate::power::{CostError, LimitsError, ObjectiveError, ProblemError, TraceError};
+
+/// Why powers cannot be chosen, or a run with them cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PhaseError {
+    /// A pilot or run failed.
+    #[error(transparent)]
+    Run(#[from] lapa::run::RunError),
+    /// A pilot of another experiment is in the place of this one's.
+    #[error(
+        "{} holds the pilot of another experiment (other noise control, seed, data, budget or \
+         power limits): choose another folder",
+        .0.display()
+    )]
+    OtherPilot(PathBuf),
+    /// The pilot cannot train on synthetic digits.
+    #[error(
+        "control.pilot = \"synthetic\" draws images of 28×28 in 10 classes, but the data set has \
+         {rows}×{cols} in {classes}: use control.pilot = \"private\", which is charged"
+    )]
+    OtherImages {
+        /// Rows of an image.
+        rows: usize,
+        /// Its columns.
+        cols: usize,
+        /// Classes.
+        classes: usize,
+    },
+    /// Powers do not matter.
+    #[error(
+        "transmit.uplink sends no amplitudes: there is no noise that powers could be fitted to"
+    )]
+    NoAmplitudes,
+    /// A pilot that memory should not hold.
+    #[error(
+        "`run.rounds` = {rounds} with `partition.devices` = {devices}: a pilot keeps numbers for \
+         each round and device, at most {} of them, and this makes {}",
+        super::MOST_CELLS,
+        u64::from(*rounds) * u64::from(*devices)
+    )]
+    TooLong {
+        /// Rounds.
+        rounds: u32,
+        /// Devices.
+        devices: u32,
+    },
+    /// Nothing is hidden.
+    #[error("privacy.allocator = \"none\" asks for no noise that powers could be fitted to")]
+    NoNoise,
+    /// A pilot that records quantiles instead of devices.
+    #[error("round {round} of the pilot lists no devices: it needs observe.devices = \"list\"")]
+    NoDevices {
+        /// The round.
+        round: u32,
+    },
+    /// A pilot that records a device that there is not.
+    #[error("round {round} of the pilot lists device {device}: expected devices below {devices}")]
+    Device {
+        /// The round.
+        round: u32,
+        /// The device.
+        device: u32,
+        /// Devices of the experiment.
+        devices: usize,
+    },
+    /// A pilot on private data without a place for its ledger.
+    #[error(
+        "control.pilot = \"private\" is charged to a ledger in a folder, and this is a run in \
+         memory: use control.pilot = \"synthetic\""
+    )]
+    NoFolder,
+    /// A pilot on private data whose releases are not on record.
+    #[error(
+        "{} is a pilot on private data, but its releases are not all in {}: what it spent cannot \
+         be charged, so it must not be used",
+        pilot.display(),
+        ledger.display()
+    )]
+    NotCharged {
+        /// The pilot.
+        pilot: PathBuf,
+        /// Where they should be.
+        ledger: PathBuf,
+    },
+    /// Nothing that powers could change.
+    #[error(
+        "the objective at full power is {objective}: no device sends in the pilot, or nothing \
+         disturbs it"
+    )]
+    NothingToFit {
+        /// J at full power.
+        objective: f64,
+    },
+    /// Metrics of the pilot cannot be read.
+    #[error(transparent)]
+    Observe(#[from] lapa::observe::ObserveError),
+    /// Training could not be set up, or failed.
+    #[error(transparent)]
+    Training(Box<dyn std::error::Error + Send + Sync>),
+    /// The pilot left numbers without meaning.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The power limits leave no choice.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
+    /// The problem cannot be stated.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The constants of the bound have no meaning.
+    #[error("[control]: {0}")]
+    Bound(#[from] BoundError),
+    /// Powers cannot be judged.
+    #[error(transparent)]
+    Objective(#[from] ObjectiveError),
+    /// Nothing was found.
+    #[error(transparent)]
+    Optimize(#[from] OptimizeError),
+    /// A choice cannot be costed.
+    #[error(transparent)]
+    Cost(#[from] CostError),
+    /// Settings of DDPG without meaning.
+    #[error("[control]: {0}")]
+    Settings(#[from] SettingsError),
+    /// An agent cannot be read or written.
+    #[error(transparent)]
+    Agent(#[from] SavedError),
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl PhaseError {
+    /// An error of the engine.
+    pub(super) fn training(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Training(Box::new(error))
+    }
+
+    /// An error of the file system.
+    pub(super) fn io(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { action, path: path.into(), source }
+    }
+}

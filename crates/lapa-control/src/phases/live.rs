@@ -1,0 +1,81 @@
+//! Judging powers by training with them.
+
+use lapa::config::{Experiment, PowerChoice, Powers};
+use lapa::data::Dataset;
+use lapa::federation::{Federation, FederationError};
+
+use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem};
+use crate::power::{Evaluation, Limits, Objective, ObjectiveError};
+
+/// Trains anew for every power vector, as the paper's environment does, and judges the noise that
+/// this training asked for. Slow: an evaluation is a whole run.
+///
+/// It trains as a pilot does, so that every device has what it needs, whatever the rule that powers
+/// are judged by.
+///
+/// Differs from the paper: it trains on public digits, since every evaluation would otherwise
+/// spend the devices' budgets.
+pub struct Live {
+    experiment: Experiment,
+    pilot: Experiment,
+    data: Dataset,
+    limits: Limits,
+}
+
+impl Live {
+    /// Judges powers for `experiment` by pilots on digits drawn by code, as many as `data` has.
+    pub fn new(experiment: &Experiment, data: &Dataset) -> Result<Self, PhaseError> {
+        let mut public = experiment.clone();
+        (public.control.pilot, public.control.pilot_share) = (Default::default(), None);
+        let mut pilot = pilot_experiment(&public, None);
+        pilot.control.power = PowerChoice::File;
+        Ok(Self {
+            data: pilot_data(&public, data)?,
+            limits: limits(experiment)?,
+            experiment: experiment.clone(),
+            pilot,
+        })
+    }
+
+    fn train(&self, amplitudes: &[f64]) -> Result<Evaluation, PhaseError> {
+        let mut pilot = self.pilot.clone();
+        pilot.transmit.power_w = Powers::Each(amplitudes.iter().map(|p| p * p).collect());
+        let mut federation =
+            Federation::new(pilot, self.data.clone()).map_err(PhaseError::training)?;
+        let mut records = Vec::new();
+        for _ in 0..self.experiment.run.rounds {
+            match federation.next_round() {
+                Ok(record) => records.push(record),
+                // So much noise that training fails is as bad as can be.
+                Err(FederationError::Diverged { .. }) => {
+                    let never = vec![self.rounds(); amplitudes.len()];
+                    return Ok(Evaluation {
+                        objective: f64::INFINITY,
+                        switching_round: never,
+                        worst_under_noising: 1.0,
+                    });
+                }
+                Err(error) => return Err(PhaseError::training(error)),
+            }
+        }
+        let pilot = Pilot::new(&federation, &records)?;
+        Ok(problem(&self.experiment, &pilot)?.evaluate(amplitudes)?)
+    }
+}
+
+impl Objective for Live {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn rounds(&self) -> u32 {
+        self.experiment.run.rounds
+    }
+
+    fn evaluate(&mut self, amplitudes: &[f64]) -> Result<Evaluation, ObjectiveError> {
+        self.train(amplitudes).map_err(|error| match error {
+            PhaseError::Objective(error) => error,
+            other => ObjectiveError::Training(Box::new(other)),
+        })
+    }
+}

@@ -1,0 +1,372 @@
+//! Pilot, optimization, run: one after the other.
+
+mod choice;
+mod error;
+mod live;
+mod pilot;
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use lapa::aggregate::Threshold;
+use lapa::atomic::write_atomically;
+use lapa::config::{
+    Access, AllocatorName, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers,
+};
+use lapa::data::Dataset;
+use lapa::federation::Federation;
+use lapa::files;
+use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_records, read_summary};
+use lapa_privacy::ledger::Ledger;
+
+pub use choice::{Choice, Chooser, PowerMethod};
+pub use error::PhaseError;
+pub use live::Live;
+pub use pilot::{Pilot, pilot_data, pilot_experiment};
+
+use crate::bound::{self, Constants};
+use crate::optimize::ddpg::Settings;
+use crate::optimize::{Ddpg, Progress};
+use crate::power::{Limits, NoiseRule, Problem};
+
+/// What a staged run reports. Any listener may break off.
+pub enum PhaseEvent<'a> {
+    /// From the pilot run.
+    Pilot(RunEvent<'a>),
+    /// Powers are being chosen.
+    Optimizing {
+        /// By whom.
+        optimizer: PowerMethod,
+        /// How far that is.
+        progress: Progress,
+    },
+    /// Powers are chosen.
+    Chosen(&'a Choice),
+    /// From the run itself.
+    Run(RunEvent<'a>),
+}
+
+/// How a staged run ended.
+#[derive(Clone, Debug)]
+pub enum PhaseOutcome {
+    /// The run is done.
+    Finished(Box<Summary>),
+    /// The listener broke off during the pilot or the choice; to go on, call [`pilot_and_run`] again.
+    StoppedBefore {
+        /// The folder of the pilot.
+        pilot: PathBuf,
+    },
+    /// The listener broke off during the run.
+    Stopped {
+        /// Rounds done.
+        round: u32,
+    },
+}
+
+/// P_min, P_max and P_0 of an experiment.
+pub fn limits(experiment: &Experiment) -> Result<Limits, PhaseError> {
+    let control = &experiment.control;
+    Ok(Limits::new(
+        experiment.partition.devices as usize,
+        control.least_power_w,
+        control.total_power_w,
+        experiment.transmit.max_power_w,
+    )?)
+}
+
+/// P1 for an experiment, on the trace of its pilot.
+///
+/// Differs from the paper: where its A is above 1, it is taken as 1.
+pub fn problem(experiment: &Experiment, pilot: &Pilot) -> Result<Problem, PhaseError> {
+    let control = &experiment.control;
+    let rule = NoiseRule::of(control);
+    let trace = pilot.trace.clone();
+    // ΣG_k² of a round, on the average.
+    let squares = trace.arrays().weights.iter().map(|weight| weight * weight).sum::<f64>();
+    let contraction = contraction(experiment, squares / trace.rounds() as f64)?;
+    // Above 1 the learning rate is beyond what the theorem covers: all rounds then weigh the same.
+    let contraction = contraction.min(1.0);
+    Ok(Problem::new(trace, rule, control.bound, contraction, limits(experiment)?)?)
+}
+
+/// Where the pilot of a run in `out` is.
+pub fn pilot_folder(out: &Path) -> PathBuf {
+    beside(out, "-pilot")
+}
+
+/// Where the releases of a pilot on private data and of its run are recorded, unless
+/// `privacy.ledger` says.
+fn shared_ledger(out: &Path) -> PathBuf {
+    beside(out, "-ledger.db")
+}
+
+fn beside(out: &Path, suffix: &str) -> PathBuf {
+    // Collected anew, a path has no slash at its end.
+    let mut name = out.components().collect::<PathBuf>().into_os_string();
+    name.push(suffix);
+    name.into()
+}
+
+/// The experiment with paths that hold in any folder.
+fn absolute(experiment: Experiment) -> Result<Experiment, PhaseError> {
+    experiment.with_absolute_paths().map_err(|(path, source)| PhaseError::Io {
+        action: "find",
+        path,
+        source,
+    })
+}
+
+/// Rounds times devices of a pilot, at most. Records, trace and problem have some hundred bytes for
+/// each.
+pub const MOST_CELLS: u64 = 10_000_000;
+
+/// Refuses what would fail after the pilot, before anything is spent.
+pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
+    if !experiment.transmit.is_analog() {
+        return Err(PhaseError::NoAmplitudes);
+    }
+    if experiment.privacy.allocator == AllocatorName::None {
+        return Err(PhaseError::NoNoise);
+    }
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
+        return Err(PhaseError::TooLong { rounds, devices });
+    }
+    if experiment.control.power == PowerChoice::Ddpg {
+        Settings::from(&experiment.control).check_for(devices as usize)?;
+    }
+    limits(experiment)?;
+    contraction(experiment, 1.0)?;
+    Ddpg::new(Settings::from(&experiment.control))?;
+    Ok(())
+}
+
+/// What should be known of powers that are chosen for this experiment.
+pub fn notes(experiment: &Experiment) -> Vec<String> {
+    let mut notes = Vec::new();
+    if experiment.aggregate.threshold() != Threshold::None {
+        notes.push(
+            "who sends is taken from the pilot, at equal power: thresholds of [aggregate] are not \
+             applied to other powers"
+                .into(),
+        );
+    }
+    let transmit = &experiment.transmit;
+    if transmit.access == Access::Noma && !transmit.perfect_sic {
+        notes.push("interference is left out: powers are judged by the receiver's noise".into());
+    }
+    if let Ok(factor @ 1.0..) = contraction(experiment, 1.0) {
+        notes.push(format!(
+            "A = {factor:.3}: the learning rate is beyond what the convergence theorem covers, so \
+             all rounds weigh the same"
+        ));
+    }
+    notes
+}
+
+/// A of the bound; `squares` is ΣG_k², which the printed form has.
+fn contraction(experiment: &Experiment, squares: f64) -> Result<f64, PhaseError> {
+    let control = &experiment.control;
+    let constants = Constants {
+        smoothness: control.smoothness,
+        convexity: control.convexity,
+        dissimilarity: control.dissimilarity,
+        learning_rate: experiment.learn.learning_rate,
+    };
+    Ok(match control.bound {
+        BoundForm::Corrected => bound::corrected_contraction(&constants)?,
+        BoundForm::Printed => bound::printed_contraction(&constants, squares)?,
+    })
+}
+
+/// The experiment of a staged run that was broken off before its run began; none if there is none.
+pub fn interrupted(out: &Path) -> Result<Option<Experiment>, PhaseError> {
+    let path = pilot_folder(out).join(STAGED);
+    if !is_free(out) || !path.is_file() {
+        return Ok(None);
+    }
+    let text = files::read_to_string(&path).map_err(PhaseError::io("read", &path))?;
+    let experiment = Experiment::from_toml(&text, &path.display().to_string(), &[]);
+    Ok(Some(experiment.map_err(PhaseError::training)?))
+}
+
+/// The whole experiment, in the pilot's folder.
+const STAGED: &str = "staged.toml";
+
+/// Runs an experiment in the new folder `out`. Where `control.power` is to be optimized, a pilot
+/// comes first, in a folder beside it, then the choice of powers, then the run with them. A pilot of
+/// the same experiment that is there already goes on, or is used as it is.
+///
+/// A pilot on private data is charged: it and the run share a ledger and its budgets.
+pub fn pilot_and_run(
+    experiment: Experiment,
+    data: Dataset,
+    out: &Path,
+    on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
+) -> Result<PhaseOutcome, PhaseError> {
+    let experiment = absolute(experiment)?;
+    let Some(optimizer) = PowerMethod::of(experiment.control.power)
+        .filter(|_| experiment.control.power.needs_pilot())
+    else {
+        return run(experiment, data, out, on_event);
+    };
+    if !is_free(out) {
+        return Err(lapa::run::RunError::Exists(out.into()).into());
+    }
+    check(&experiment)?;
+    let folder = pilot_folder(out);
+    let stopped = || Ok(PhaseOutcome::StoppedBefore { pilot: folder.clone() });
+    let ledger = experiment.privacy.ledger.clone().unwrap_or_else(|| shared_ledger(out));
+    let pilot = execute_pilot(&experiment, &data, &folder, Some(ledger.clone()), &mut |event| {
+        on_event(PhaseEvent::Pilot(event))
+    })?;
+    let Some(pilot) = pilot else { return stopped() };
+    let mut chooser = Chooser::new(&experiment, pilot, &data)?;
+    let chosen = chooser.choose(optimizer, &mut |progress| {
+        on_event(PhaseEvent::Optimizing { optimizer, progress })
+    });
+    let choice = match chosen {
+        Err(PhaseError::Optimize(crate::optimize::OptimizeError::Stopped)) => return stopped(),
+        choice => choice?,
+    };
+    if let Some(agent) = chooser.agent() {
+        agent.save(&folder.join("agent.safetensors"))?;
+    }
+    let text = serde_json::to_string_pretty(&choice).map_err(PhaseError::training)? + "\n";
+    write(&folder.join("power.json"), &text)?;
+    if on_event(PhaseEvent::Chosen(&choice)).is_break() {
+        return stopped();
+    }
+    let chosen = with_powers(&experiment, &choice.powers_w, &ledger)?;
+    run(chosen, data, out, on_event)
+}
+
+/// The experiment with these powers, ready to run. After a pilot on private data, which was charged
+/// to `ledger`, it records there too: the budgets are the same.
+pub fn with_powers(
+    experiment: &Experiment,
+    powers_w: &[f64],
+    ledger: &Path,
+) -> Result<Experiment, PhaseError> {
+    let mut chosen = experiment.clone();
+    chosen.control.power = PowerChoice::File;
+    chosen.transmit.power_w = Powers::Each(powers_w.to_vec());
+    if experiment.control.pilot == PilotData::Private {
+        chosen.privacy.ledger = Some(ledger.into());
+    }
+    absolute(chosen)
+}
+
+fn run(
+    experiment: Experiment,
+    data: Dataset,
+    out: &Path,
+    on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
+) -> Result<PhaseOutcome, PhaseError> {
+    let run = Run::create(experiment, data, out)?;
+    Ok(match run.execute(&mut |event| on_event(PhaseEvent::Run(event)))? {
+        Outcome::Finished(summary) => PhaseOutcome::Finished(summary),
+        Outcome::Stopped { round } => PhaseOutcome::Stopped { round },
+    })
+}
+
+/// Runs the pilot of an experiment in `folder`, or goes on with the one that is there; none if the
+/// listener broke off. `ledger` is where a pilot on private data is charged.
+pub fn execute_pilot(
+    experiment: &Experiment,
+    data: &Dataset,
+    folder: &Path,
+    ledger: Option<PathBuf>,
+    on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
+) -> Result<Option<Pilot>, PhaseError> {
+    let experiment = &absolute(experiment.clone())?;
+    let wanted = absolute(pilot_experiment(experiment, ledger))?;
+    let data = pilot_data(experiment, data)?;
+    let run = match is_free(folder) {
+        true => Some(Run::create(wanted.clone(), data.clone(), folder)?),
+        false => {
+            let there = RunFolder::open(folder)?;
+            let mut found = there.experiment()?;
+            found.run.threads = wanted.run.threads;
+            if found != wanted {
+                return Err(PhaseError::OtherPilot(folder.into()));
+            }
+            match read_summary(folder)? {
+                Some(_) => {
+                    expect_releases(&there, &wanted)?;
+                    None
+                }
+                None => Some(Run::resume(there, found, data.clone())?),
+            }
+        }
+    };
+    write(&folder.join(STAGED), &experiment.to_toml())?;
+    if let Some(run) = run
+        && let Outcome::Stopped { .. } = run.execute(on_event)?
+    {
+        return Ok(None);
+    }
+    let federation = Federation::new(wanted, data).map_err(PhaseError::training)?;
+    let devices = federation.budgets().devices();
+    let records = read_records(folder, federation.experiment(), devices)?;
+    let mut pilot = Pilot::new(&federation, &records)?;
+    if let Some(factor) = budget_factor(&federation)? {
+        pilot.trace = pilot.trace.scaled(factor)?;
+    }
+    Ok(Some(pilot))
+}
+
+/// Runs the pilot of an experiment on synthetic digits without a folder; none if the listener broke
+/// off.
+pub fn pilot_in_memory(
+    experiment: &Experiment,
+    data: &Dataset,
+    on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+) -> Result<Option<Pilot>, PhaseError> {
+    check(experiment)?;
+    if experiment.control.pilot == PilotData::Private {
+        return Err(PhaseError::NoFolder);
+    }
+    let digits = pilot_data(experiment, data)?;
+    let pilot = pilot_experiment(experiment, None);
+    let mut federation = Federation::new(pilot, digits).map_err(PhaseError::training)?;
+    let mut records = Vec::new();
+    while federation.round() < experiment.run.rounds {
+        if on_round(federation.round()).is_break() {
+            return Ok(None);
+        }
+        records.push(federation.next_round().map_err(PhaseError::training)?);
+    }
+    Pilot::new(&federation, &records).map(Some)
+}
+
+/// A finished pilot on private data counts only if its releases are in the ledger.
+fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseError> {
+    let Some(path) = &pilot.privacy.ledger else { return Ok(()) };
+    let lost = || PhaseError::NotCharged { pilot: folder.path().into(), ledger: path.clone() };
+    if !path.is_file() {
+        return Err(lost());
+    }
+    let name = folder.manifest()?.run;
+    let releases = Ledger::open_read_only(path).and_then(|ledger| ledger.releases());
+    let releases = releases.map_err(PhaseError::training)?;
+    let last = releases.iter().filter(|r| r.run.starts_with(&name)).map(|r| r.round).max();
+    match last == Some(pilot.run.rounds) {
+        true => Ok(()),
+        false => Err(lost()),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), PhaseError> {
+    write_atomically(path, |file| file.write_all(text.as_bytes()))
+        .map_err(PhaseError::io("write", path))
+}
+
+/// How much less noise the run's part of the budget asks for than the pilot's; none where the pilot
+/// had a budget of its own.
+fn budget_factor(pilot: &Federation) -> Result<Option<f64>, PhaseError> {
+    let Some(share) = pilot.experiment().privacy.budget_share else { return Ok(None) };
+    let sigma = |part: f64| pilot.budgets().even_sigma(0, part).map_err(PhaseError::training);
+    Ok(sigma(1.0 - share)?.zip(sigma(share)?).map(|(run, pilot)| run / pilot))
+}

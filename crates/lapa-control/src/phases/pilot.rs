@@ -1,0 +1,131 @@
+//! The pilot: a run whose noise powers are fitted to.
+
+use lapa::config::{
+    Control, Data, Entropy, Experiment, NoiseControl, ObserveDevices, Pilot as PilotData,
+    PowerChoice, Powers,
+};
+use lapa::data::{self, DataName, Dataset};
+use lapa::federation::Federation;
+use lapa::observe::{DeviceRecords, RoundRecord};
+use lapa::transmit::Links;
+use lapa_privacy::Release;
+use std::path::PathBuf;
+
+use super::PhaseError;
+use crate::power::{Trace, TraceArrays};
+
+/// Test images of a pilot on synthetic digits.
+const TEST_IMAGES: usize = 1_000;
+
+/// The experiment of the pilot: equal powers, artificial noise wherever the channel's does not
+/// suffice for a device, evaluated once.
+///
+/// On synthetic digits it spends nothing. On the devices' own data it is charged to `ledger`, which
+/// the run then shares, and spends `control.pilot_share` of each device's budget.
+pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Experiment {
+    let mut pilot = experiment.clone();
+    let control = &experiment.control;
+    let (devices, most_w) = (experiment.partition.devices, experiment.transmit.max_power_w);
+    pilot.transmit.power_w = Powers::All(control.average_power_w(devices, most_w));
+    pilot.control = Control {
+        noise: match control.noise {
+            NoiseControl::Always => NoiseControl::Always,
+            NoiseControl::Switch | NoiseControl::TopUp => NoiseControl::TopUp,
+        },
+        power: PowerChoice::Equal,
+        total_power_w: control.total_power_w,
+        least_power_w: 0.0,
+        pilot: control.pilot,
+        pilot_share: control.pilot_share,
+        // How powers are judged and optimized is nothing to the pilot: it may serve another time.
+        ..Experiment::default().control
+    };
+    pilot.run.evaluate_every = experiment.run.rounds;
+    pilot.observe.devices = ObserveDevices::List;
+    match control.pilot {
+        PilotData::Synthetic => {
+            pilot.data = Data { name: DataName::Synthetic, classes: None };
+            pilot.privacy.ledger = None;
+            pilot.privacy.entropy = Entropy::Seed;
+        }
+        PilotData::Private => {
+            pilot.privacy.ledger = ledger;
+            // The same budget, and so the same currency, but only a part of it is spent.
+            pilot.privacy.budget_share = control.pilot_share;
+        }
+    }
+    pilot
+}
+
+/// What the pilot trains on: the run's data, or as many digits drawn by code.
+pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, PhaseError> {
+    if experiment.control.pilot == PilotData::Private {
+        return Ok(data.clone());
+    }
+    let digits = data::digits(data.train.len(), TEST_IMAGES);
+    let shape = |data: &Dataset| (data.train.rows, data.train.cols, data.classes);
+    match shape(&digits) == shape(data) {
+        true => Ok(digits),
+        false => {
+            let (rows, cols, classes) = shape(data);
+            Err(PhaseError::OtherImages { rows, cols, classes })
+        }
+    }
+}
+
+/// A finished pilot, as far as powers are fitted to it.
+#[derive(Clone, Debug)]
+pub struct Pilot {
+    /// Weights, required noise and channels.
+    pub trace: Trace,
+    /// What each device releases, noise apart.
+    pub releases: Vec<Release>,
+    /// The largest budget that a device was given; none where there are none.
+    pub budget: Option<f64>,
+}
+
+impl Pilot {
+    /// Reads a pilot off its records. `federation` is that of the pilot; it need not have run.
+    pub fn new(federation: &Federation, records: &[RoundRecord]) -> Result<Self, PhaseError> {
+        let (experiment, budgets) = (federation.experiment(), federation.budgets());
+        let devices = budgets.devices() as usize;
+        let cells = records.len() * devices;
+        let mut arrays = TraceArrays {
+            weights: vec![0.0; cells],
+            sigma_required: vec![0.0; cells],
+            nu_at_watt: vec![0.0; cells],
+            quiet_scale_squared: Vec::with_capacity(devices),
+            trust: vec![experiment.privacy.channel_trust; devices],
+        };
+        for device in 0..budgets.devices() {
+            let scale = budgets.quiet_scale(device).map_err(PhaseError::training)?;
+            arrays.quiet_scale_squared.push(scale.ok_or(PhaseError::NoAmplitudes)?.powi(2));
+        }
+        let mut links = Links::new(experiment).map_err(PhaseError::training)?;
+        for (row, record) in records.iter().enumerate() {
+            // Draws the channels of the round.
+            links.of(record.round, &[0]).map_err(PhaseError::training)?;
+            for device in 0..devices {
+                let nu = 0.5 * experiment.radio.noise_power_w / links.gain(device as u32);
+                arrays.nu_at_watt[row * devices + device] = nu;
+            }
+            let DeviceRecords::List(list) = &record.devices else {
+                return Err(PhaseError::NoDevices { round: record.round });
+            };
+            for device in list.iter().filter(|device| device.selected) {
+                let (round, number) = (record.round, device.device);
+                if number as usize >= devices {
+                    return Err(PhaseError::Device { round, device: number, devices });
+                }
+                let at = row * devices + number as usize;
+                arrays.weights[at] = device.weight;
+                arrays.sigma_required[at] = device.sigma_required;
+            }
+        }
+        let releases = (0..budgets.devices()).map(|device| budgets.release(device).clone());
+        let budget = (0..budgets.devices())
+            .filter_map(|device| Some(budgets.declared(device)?.budget().epsilon()))
+            .reduce(f64::max);
+        Ok(Self { trace: Trace::new(arrays)?, releases: releases.collect(), budget })
+    }
+}

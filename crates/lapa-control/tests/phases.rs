@@ -1,0 +1,298 @@
+//! Pilot, choice, run: whole, broken off, charged.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use lapa::config::{Experiment, Override, Powers};
+use lapa::data::{Dataset, digits};
+use lapa::federation::Federation;
+use lapa::observe::{DeviceRecords, read_metrics};
+use lapa::run::{RunEvent, SwitchingRound, read_summary};
+use lapa_control::phases::{
+    Chooser, Live, PhaseError, PhaseEvent, PhaseOutcome, Pilot, PowerMethod, execute_pilot,
+    interrupted, limits, pilot_experiment, pilot_folder, problem,
+};
+use lapa_control::pilot_and_run;
+use lapa_control::power::Objective;
+use lapa_privacy::ledger::Ledger;
+use tempfile::TempDir;
+
+const SMALL: &str = r#"
+    profile = "paper"
+    run = { rounds = 8, evaluate_every = 8, checkpoint_every = 2, threads = 1 }
+    data.name = "synthetic"
+    partition = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
+    model.name = "logistic"
+    privacy = { initial_sigma = 0.05, channel_trust = 1 }
+    radio.noise_power_w = 1e-12
+    transmit = { uplink = "analog", access = "orthogonal" }
+    control = { noise = "top-up", power = "cma-es", evaluations = 200 }
+"#;
+
+fn experiment(changes: &[&str]) -> Experiment {
+    let flags: Vec<Override> = changes.iter().map(|c| Override::parse(c).unwrap()).collect();
+    Experiment::from_toml(SMALL, "small.toml", &flags).unwrap()
+}
+
+fn data() -> Dataset {
+    digits(600, 100)
+}
+
+/// Runs to the end, and says what was chosen.
+fn finish(experiment: Experiment, out: &Path) -> Vec<f64> {
+    let mut powers = Vec::new();
+    let end = pilot_and_run(experiment, data(), out, &mut |event| {
+        if let PhaseEvent::Chosen(choice) = event {
+            powers = choice.powers_w.clone();
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+    powers
+}
+
+/// metrics.jsonl without the times.
+fn metrics(folder: &Path) -> Vec<String> {
+    let mut records = read_metrics(&folder.join("metrics.jsonl")).unwrap();
+    records.iter_mut().for_each(|record| record.seconds = 0.0);
+    records.iter().map(|record| format!("{record:?}")).collect()
+}
+
+#[test]
+fn the_run_has_the_powers_that_were_chosen() {
+    let place = TempDir::new().unwrap();
+    let out = place.path().join("run");
+    let powers = finish(experiment(&[]), &out);
+    let text = fs::read_to_string(out.join("config.resolved.toml")).unwrap();
+    let resolved = Experiment::from_toml(&text, "resolved", &[]).unwrap();
+    assert_eq!(resolved.transmit.power_w, Powers::Each(powers.clone()));
+    let amplitudes: Vec<f64> = powers.iter().map(|power| power.sqrt()).collect();
+    let (limits, total) = (limits(&resolved).unwrap(), powers.iter().sum::<f64>());
+    assert!(total <= limits.most_total_w() * (1.0 + 1e-12), "{total}");
+    assert!(total >= limits.least_total_w() * (1.0 - 1e-9), "{total}");
+    assert!(amplitudes.iter().all(|p| p * p <= limits.most_each_w() * (1.0 + 1e-12)));
+    // A pilot on digits leaves no trace in the run's ledger.
+    let ledger = Ledger::open_read_only(&out.join("ledger.db")).unwrap();
+    assert!(ledger.releases().unwrap().iter().all(|release| release.round <= 8));
+    assert_eq!(ledger.releases().unwrap().len(), 4 * 8);
+}
+
+#[test]
+fn a_pilot_whose_metrics_were_changed_is_refused_with_line_and_value() {
+    let place = TempDir::new().unwrap();
+    let folder = place.path().join("pilot");
+    let go_on = || {
+        execute_pilot(&experiment(&[]), &data(), &folder, None, &mut |_| ControlFlow::Continue(()))
+    };
+    go_on().unwrap().unwrap();
+    let path = folder.join("metrics.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let with = |at: usize, from: &str, to: &str| {
+        let mut lines = lines.clone();
+        let changed = lines[at].replace(from, to);
+        assert_ne!(changed, lines[at]);
+        lines[at] = &changed;
+        lines.join("\n") + "\n"
+    };
+    let cases = [
+        (with(7, "\"device\":3", "\"device\":99"), "line 8: device 99: expected 0 to 3"),
+        (with(2, "\"device\":3", "\"device\":5"), "line 3: device 5: expected 0 to 3"),
+        (with(2, "\"device\":3", "\"device\":1"), "line 3: device 1: expected each once"),
+        (with(4, "\"round\":5", "\"round\":6"), "line 5: round 6: expected 5"),
+        (lines[..2].join("\n") + "\n", "2 rounds, but config.resolved.toml says 8"),
+        (format!("{text}{}\n", lines[7]), "line 9: round 8: expected the 8 rounds"),
+    ];
+    for (changed, words) in cases {
+        fs::write(&path, changed).unwrap();
+        let error = go_on().unwrap_err().to_string();
+        assert!(error.contains("metrics.jsonl") && error.contains(words), "{words} in {error}");
+    }
+    fs::write(&path, text).unwrap();
+    go_on().unwrap().unwrap();
+}
+
+#[test]
+fn a_staged_run_broken_off_anywhere_ends_the_same() {
+    let place = TempDir::new().unwrap();
+    let whole = place.path().join("whole");
+    finish(experiment(&[]), &whole);
+    // In the pilot, in the search, after it, and in the run.
+    for stage in 0..4 {
+        let out = place.path().join(format!("broken-{stage}"));
+        let mut steps = 0;
+        let end = pilot_and_run(experiment(&[]), data(), &out, &mut |event| {
+            let here = match event {
+                PhaseEvent::Pilot(RunEvent::Round(record)) => stage == 0 && record.round == 3,
+                PhaseEvent::Optimizing { .. } => {
+                    steps += 1;
+                    stage == 1 && steps == 50
+                }
+                PhaseEvent::Chosen(_) => stage == 2,
+                PhaseEvent::Run(RunEvent::Round(record)) => stage == 3 && record.round == 3,
+                _ => false,
+            };
+            if here { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match end.unwrap() {
+            PhaseOutcome::StoppedBefore { pilot } if stage < 3 => {
+                assert_eq!(pilot, pilot_folder(&out));
+                let again = interrupted(&out).unwrap().unwrap();
+                assert_eq!(again, experiment(&[]));
+                finish(again, &out);
+            }
+            PhaseOutcome::Stopped { round: 3 } if stage == 3 => {
+                assert_eq!(interrupted(&out).unwrap(), None);
+                let folder = lapa::run::RunFolder::open(&out).unwrap();
+                let resolved = folder.experiment().unwrap();
+                let run = lapa::run::Run::resume(folder, resolved, data()).unwrap();
+                run.execute(&mut |_| ControlFlow::Continue(())).unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(metrics(&out), metrics(&whole), "stage {stage}");
+    }
+}
+
+/// ν and c from the trace give the noise that the pilot recorded, at its own powers.
+#[test]
+fn the_trace_knows_the_pilots_own_noise() {
+    for rule in ["always", "top-up"] {
+        let noise = format!("control.noise={rule}");
+        let experiment = experiment(&[&noise, "radio.redraw_every=3"]);
+        let pilot = pilot_experiment(&experiment, None);
+        let mut federation = Federation::new(pilot, data()).unwrap();
+        let records: Vec<_> = (0..8).map(|_| federation.next_round().unwrap()).collect();
+        let pilot = Pilot::new(&federation, &records).unwrap();
+        let problem = problem(&experiment, &pilot).unwrap();
+        let equal = problem.limits().equal();
+        let noise = problem.noise(&equal).unwrap();
+        let mut seen = [false; 2];
+        for (row, record) in records.iter().enumerate() {
+            let DeviceRecords::List(devices) = &record.devices else { panic!() };
+            for device in devices {
+                let at = row * 4 + device.device as usize;
+                let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (a + b);
+                assert!(close(noise.artificial[at], device.sigma_artificial), "{rule}");
+                assert!(close(noise.channel[at], device.sigma_channel), "{rule}");
+                seen[usize::from(device.sigma_artificial < device.sigma_required)] = true;
+            }
+        }
+        assert_eq!(seen[1], rule == "top-up", "some device leaves noise to the channel");
+    }
+}
+
+const CERTIFIED: &str = "
+    run = { rounds = 6, evaluate_every = 6, threads = 1 }
+    data.name = \"synthetic\"
+    partition = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
+    model.name = \"logistic\"
+    privacy = { epsilon = 4, channel_trust = 1 }
+    transmit = { uplink = \"analog\", access = \"orthogonal\" }
+    control = { noise = \"top-up\", power = \"closed-form\", pilot = \"private\", pilot_share = 0.25 }
+";
+
+#[test]
+fn a_pilot_on_private_data_is_charged_within_the_budget() {
+    let place = TempDir::new().unwrap();
+    let out = place.path().join("run");
+    let experiment = Experiment::from_toml(CERTIFIED, "certified.toml", &[]).unwrap();
+    finish(experiment.clone(), &out);
+    let ledger = Ledger::open_read_only(&place.path().join("run-ledger.db")).unwrap();
+    let releases = ledger.releases().unwrap();
+    let runs: std::collections::HashSet<_> = releases.iter().map(|r| r.run.clone()).collect();
+    assert_eq!(runs.len(), 2, "pilot and run share the ledger");
+    let terms = ledger.terms().unwrap();
+    for device in 0..4 {
+        let spent: f64 = releases.iter().filter(|r| r.device == device).map(|r| r.cost).sum();
+        let most = terms.iter().filter(|t| t.device == device).map(|t| t.terms.capacity);
+        let most = most.fold(0.0, f64::max);
+        assert!(spent <= most * (1.0 + 1e-9), "{spent} of {most}");
+        assert!(spent > 0.9 * most, "the run spends what the pilot left: {spent} of {most}");
+    }
+    let summary = read_summary(&out).unwrap().unwrap();
+    assert_eq!(summary.privacy.epsilon_provable, 4.0);
+    assert!(summary.privacy.epsilon_spent <= 4.0);
+    assert!(matches!(summary.switching_round, Some(SwitchingRound::Each(each)) if each.len() == 4));
+    // The pilot's own share.
+    let pilot = fs::read_to_string(place.path().join("run-pilot/manifest.json")).unwrap();
+    let spent = |device: u32| -> f64 {
+        let own = releases.iter().filter(|r| r.device == device && pilot.contains(&r.run[..32]));
+        own.map(|r| r.cost).sum()
+    };
+    let most = terms.iter().map(|t| t.terms.capacity).fold(0.0, f64::max);
+    assert!((0..4).all(|device| (0.2..=0.25 + 1e-9).contains(&(spent(device) / most))));
+
+    // Without its ledger the pilot must not be used.
+    fs::remove_dir_all(&out).unwrap();
+    fs::remove_file(place.path().join("run-ledger.db")).unwrap();
+    let go = &mut |_: PhaseEvent<'_>| ControlFlow::Continue(());
+    let error = pilot_and_run(experiment, data(), &out, go).unwrap_err();
+    assert!(matches!(error, PhaseError::NotCharged { .. }), "{error}");
+}
+
+#[test]
+fn the_latest_choice_is_what_is_resumed() {
+    let place = TempDir::new().unwrap();
+    let out = place.path().join("run");
+    for power in ["cma-es", "closed-form"] {
+        let experiment = experiment(&[&format!("control.power={power}")]);
+        let end = pilot_and_run(experiment.clone(), data(), &out, &mut |event| match event {
+            PhaseEvent::Pilot(RunEvent::Round(_)) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        assert!(matches!(end.unwrap(), PhaseOutcome::StoppedBefore { .. }));
+        assert_eq!(interrupted(&out).unwrap(), Some(experiment));
+    }
+    assert_eq!(pilot_folder(Path::new("a/b/")), Path::new("a/b-pilot"));
+}
+
+/// What cannot be had is refused before the pilot.
+#[test]
+fn nothing_is_spent_on_what_must_fail() {
+    let place = TempDir::new().unwrap();
+    let go = &mut |_: PhaseEvent<'_>| ControlFlow::Continue(());
+    let out = place.path().join("run");
+    let error =
+        pilot_and_run(experiment(&["control.smoothness=0.2"]), data(), &out, go).unwrap_err();
+    assert!(error.to_string().contains("convexity"), "{error}");
+    assert!(!pilot_folder(&out).exists());
+}
+
+/// At the pilot's own powers, training again is the pilot.
+#[test]
+fn live_evaluation_repeats_the_pilot_at_its_own_powers() {
+    let place = TempDir::new().unwrap();
+    let experiment = experiment(&["control.evaluation=live"]);
+    let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
+    let pilot = execute_pilot(&experiment, &data(), &place.path().join("pilot"), None, go);
+    let pilot = pilot.unwrap().unwrap();
+    let mut recorded = problem(&experiment, &pilot).unwrap();
+    let mut live = Live::new(&experiment, &data()).unwrap();
+    let equal = recorded.limits().equal();
+    let (a, b) = (recorded.evaluate(&equal).unwrap(), live.evaluate(&equal).unwrap());
+    assert!((a.objective / b.objective - 1.0).abs() < 1e-9, "{a:?} {b:?}");
+    assert_eq!(a.switching_round, b.switching_round);
+    let mut chooser = Chooser::new(&experiment, pilot, &data()).unwrap();
+    let choice =
+        chooser.choose(PowerMethod::ClosedForm, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(choice.objective_relative.is_finite());
+}
+
+#[test]
+fn what_stands_in_the_way_is_named() {
+    let place = TempDir::new().unwrap();
+    let out = place.path().join("run");
+    let go = &mut |_: PhaseEvent<'_>| ControlFlow::Continue(());
+    finish(experiment(&[]), &out);
+    let again = pilot_and_run(experiment(&[]), data(), &out, go).unwrap_err().to_string();
+    assert!(again.contains("exists already"), "{again}");
+    fs::remove_dir_all(&out).unwrap();
+    let other = pilot_and_run(experiment(&["run.rounds=9"]), data(), &out, go).unwrap_err();
+    assert!(matches!(other, PhaseError::OtherPilot(_)), "{other}");
+    let mut wide = data();
+    (wide.train.rows, wide.train.cols) = (14, 56);
+    let other = pilot_and_run(experiment(&[]), wide, &place.path().join("wide"), go).unwrap_err();
+    assert!(other.to_string().contains("14×56"), "{other}");
+}
