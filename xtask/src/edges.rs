@@ -11,20 +11,20 @@ const ALL: &[&str] = &[
     "lapa",
     "lapa-privacy",
     "lapa-wireless",
+    "lapa-report",
     "lapa-control",
     "lapa-study",
     "lapa-audit",
-    "lapa-dashboard",
 ];
 
 const WITH_PROGRAM: &[&str] = &[
     "lapa",
     "lapa-privacy",
     "lapa-wireless",
+    "lapa-report",
     "lapa-control",
     "lapa-study",
     "lapa-audit",
-    "lapa-dashboard",
     "lapa-cli",
 ];
 
@@ -33,10 +33,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lapa-privacy", &[]),
     ("lapa-wireless", &[]),
     ("lapa", &["lapa-privacy", "lapa-wireless"]),
-    ("lapa-control", &["lapa", "lapa-privacy", "lapa-wireless"]),
-    ("lapa-study", &["lapa", "lapa-control", "lapa-privacy", "lapa-wireless"]),
-    ("lapa-audit", &["lapa", "lapa-privacy"]),
-    ("lapa-dashboard", &["lapa"]),
+    ("lapa-report", &["lapa"]),
+    ("lapa-control", &["lapa", "lapa-privacy", "lapa-report", "lapa-wireless"]),
+    ("lapa-study", &["lapa", "lapa-control", "lapa-privacy", "lapa-report", "lapa-wireless"]),
+    ("lapa-audit", &["lapa", "lapa-privacy", "lapa-report"]),
     ("lapa-cli", ALL),
     // One compiled file is the Python module and the program that `pip install` provides.
     ("lapa-python", WITH_PROGRAM),

@@ -8,6 +8,7 @@ use lapa::remote::RemoteError;
 use lapa::run::RunError;
 use lapa_control::phases::PhaseError;
 use lapa_privacy::ledger::LedgerError as BadLedger;
+use lapa_report::run::ShowError;
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -127,6 +128,15 @@ impl Raise for RunError {
             Self::Privatize(error) => error.kind(),
             Self::Ledger { .. } | Self::NoLedger { .. } | Self::Forgotten { .. } => Kind::Ledger,
             _ => Kind::Other,
+        }
+    }
+}
+
+impl Raise for ShowError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Run(error) => error.kind(),
+            Self::Table(_) | Self::Plot(_) => Kind::Other,
         }
     }
 }

@@ -165,7 +165,8 @@ impl Listener {
 
 /// The summary, if the run was not stopped.
 fn execute(run: Run, listener: &mut Listener) -> PyResult<Option<Summary>> {
-    match run.execute(&mut |event| listener.hear(&event)).map_err(Raise::raise)? {
+    let outcome = lapa_report::run::execute(run, &mut |event| listener.hear(&event));
+    match outcome.map_err(Raise::raise)? {
         Outcome::Finished(summary) => Ok(Some(*summary)),
         Outcome::Stopped { .. } => Ok(None),
     }

@@ -59,6 +59,18 @@ impl BaseStation {
         py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
             .map_err(Raise::raise)
     }
+
+    /// Shows the run in its folder when all rounds are done.
+    fn show_if_done(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let station = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            match station.round() == station.rounds() {
+                true => lapa_report::run::show(station.folder()),
+                false => Ok(()),
+            }
+        })
+        .map_err(Raise::raise)
+    }
 }
 
 #[pymethods]
@@ -82,7 +94,10 @@ impl BaseStation {
         let inner = py
             .detach(|| lapa::remote::BaseStation::open(&experiment, model, &devices, &folder))
             .map_err(Raise::raise)?;
-        Ok(Self { inner: Mutex::new(inner) })
+        let station = Self { inner: Mutex::new(inner) };
+        // It may have been killed before it could.
+        station.show_if_done(py)?;
+        Ok(station)
     }
 
     /// The run's name, the same after an interruption.
@@ -163,6 +178,7 @@ impl BaseStation {
             .map(|(device, answer)| (device, answer.as_array().to_vec()))
             .collect();
         let Step { record, dropped, missing } = self.with(py, |station| station.step(answers))?;
+        self.show_if_done(py)?;
         let dict = as_python(py, &record)?.cast_into::<PyDict>()?;
         dict.set_item("dropped", dropped_list(py, &dropped)?)?;
         dict.set_item("missing", missing)?;

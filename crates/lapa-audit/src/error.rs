@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use lapa::federation::FederationError;
-use lapa::plot::PlotError;
 use lapa::privatize::PrivatizeError;
+use lapa_report::plot::PlotError;
 
 /// Why an audit cannot be done.
 #[derive(Debug, thiserror::Error)]

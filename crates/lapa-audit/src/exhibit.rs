@@ -1,6 +1,6 @@
 //! What there is to see of an attack, for a page.
 
-use lapa::page::Table;
+use lapa_report::page::Table;
 
 /// A part of the page about an attack.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! paper defines no risk. Here it is what an attacker sees: the structural similarity of an image
 //! and its reconstruction from its gradient, without noise, on average over images.
 
-use lapa::plot::{Figure, Series};
+use lapa_report::plot::{Figure, Series};
 use serde_json::{Value, json};
 
 use crate::inversion::student::Line;

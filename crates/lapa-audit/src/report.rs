@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lapa::files::Folder;
-use lapa::page::{Badge, Entry, Page, Table};
 use lapa::privatize::round_up;
+use lapa_report::page::{Badge, Entry, Page, Table};
 use serde_json::Value;
 
 use crate::{Attack, Audit, AuditError, Exhibit, Finding, Statement, Verdict};
@@ -225,7 +225,7 @@ fn failed(path: &Path, source: io::Error) -> AuditError {
 mod tests {
     use std::fs;
 
-    use lapa::page::check::check;
+    use lapa_report::page::check::check;
 
     use super::*;
 

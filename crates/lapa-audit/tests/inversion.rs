@@ -6,7 +6,6 @@ use std::sync::Arc;
 use lapa::config::{Experiment, Norm, Override};
 use lapa::data::{DataName, Dataset, digits};
 use lapa::model::{Layer, Network, Shape, cnn, logistic, mlp};
-use lapa::page::{Page, check::check};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_audit::inversion::labels::{LabelReader, hits};
 use lapa_audit::inversion::matching::{Distance, Matcher, Seen};
@@ -16,6 +15,7 @@ use lapa_audit::inversion::{self, first_layer};
 use lapa_audit::{
     Attack, AuditError, Effort, Exhibit, Finding, Options, Statement, Subject, Verdict,
 };
+use lapa_report::page::{Page, check::check};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;

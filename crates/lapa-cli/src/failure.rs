@@ -5,14 +5,15 @@ use std::process::ExitCode;
 use lapa::config::ConfigError;
 use lapa::data::DataError;
 use lapa::federation::FederationError;
-use lapa::observe::ObserveError;
 use lapa::partition::PartitionError;
-use lapa::plot::PlotError;
 use lapa::privatize::PrivatizeError;
 use lapa::run::RunError;
 use lapa::transmit::LinkError;
 use lapa_audit::AuditError;
 use lapa_control::phases::PhaseError;
+use lapa_report::plot::PlotError;
+use lapa_report::run::ShowError;
+use lapa_report::table::TableError;
 use lapa_study::report::ReportError;
 use lapa_study::sweep::SweepError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
@@ -123,6 +124,15 @@ impl From<RunError> for Failure {
     }
 }
 
+impl From<ShowError> for Failure {
+    fn from(error: ShowError) -> Self {
+        match error {
+            ShowError::Run(error) => error.into(),
+            error => Self::failed(error),
+        }
+    }
+}
+
 impl From<PhaseError> for Failure {
     fn from(error: PhaseError) -> Self {
         match error {
@@ -131,6 +141,7 @@ impl From<PhaseError> for Failure {
             | PhaseError::Objective(_)
             | PhaseError::Training(_)
             | PhaseError::Observe(_)
+            | PhaseError::Show(_)
             | PhaseError::Agent(_)
             | PhaseError::Io { .. } => Self::failed(error),
             _ => Self::usage(chain(&error)),
@@ -187,8 +198,8 @@ impl From<PlotError> for Failure {
     }
 }
 
-impl From<ObserveError> for Failure {
-    fn from(error: ObserveError) -> Self {
+impl From<TableError> for Failure {
+    fn from(error: TableError) -> Self {
         Self::failed(error)
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use lapa::config::ConfigError;
 use lapa::files::Folder;
-use lapa::plot::{Figure, Panels, Series};
 use lapa::privatize::round_up;
+use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 use serde_json::json;
 

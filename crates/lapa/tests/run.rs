@@ -156,20 +156,14 @@ fn stop_after(run: Run, round: u32) {
 }
 
 /// What must be the same in two runs: the files, the model's bytes, the metrics without times.
-fn contents(folder: &Path) -> (Vec<String>, Vec<u8>, Vec<Value>, Vec<Vec<u8>>) {
+fn contents(folder: &Path) -> (Vec<String>, Vec<u8>, Vec<Value>) {
     let lines = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
     let metrics = lines.lines().map(|line| {
         let mut value: Value = serde_json::from_str(line).unwrap();
         value.as_object_mut().unwrap().shift_remove("seconds").unwrap();
         value
     });
-    let plots = ["accuracy.svg", "accuracy.png", "loss.svg", "loss.png"];
-    (
-        names(folder),
-        fs::read(folder.join("model.safetensors")).unwrap(),
-        metrics.collect(),
-        plots.map(|plot| fs::read(folder.join("plots").join(plot)).unwrap()).to_vec(),
-    )
+    (names(folder), fs::read(folder.join("model.safetensors")).unwrap(), metrics.collect())
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! From scores to guesses to a bound.
 
-use lapa::page::Table;
+use lapa_report::page::Table;
 
 use super::score::Sums;
 use crate::epsilon_bound::one_run_epsilon;

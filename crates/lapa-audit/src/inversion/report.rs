@@ -1,9 +1,9 @@
 //! What the inversion found, in figures, words and pictures.
 
 use lapa::config::{AllocatorName, Clip, ModelName, Norm};
-use lapa::page::Table;
-use lapa::plot::{Picture, Pictures};
 use lapa_privacy::allocate::Basis;
+use lapa_report::page::Table;
+use lapa_report::plot::{Picture, Pictures};
 use serde_json::{Value, json};
 
 use super::attacker::Attacker;

@@ -1,8 +1,8 @@
 //! The verdict on a transcript.
 
 use lapa::config::{Clip, Update};
-use lapa::page::Table;
 use lapa_privacy::{Adjacency, Sampling};
+use lapa_report::page::Table;
 use serde_json::Value;
 
 use super::{Checks, Worst};

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use lapa::config::{AllocatorName, Experiment};
 use lapa::learn::Batches;
-use lapa::page::Table;
 use lapa::privatize::grid;
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
+use lapa_report::page::Table;
 
 use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbors, draw};
 use crate::{

@@ -1,7 +1,7 @@
 //! What there is to see of a membership attack.
 
-use lapa::page::Table;
-use lapa::plot::{Figure, Series};
+use lapa_report::page::Table;
+use lapa_report::plot::{Figure, Series};
 
 use super::{Attacked, Roc};
 use crate::{AuditError, Exhibit};

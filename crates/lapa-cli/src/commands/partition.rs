@@ -49,7 +49,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
 fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
     super::create_folder(folder)?;
     let counts: Vec<Vec<u32>> = rows.iter().map(|row| row.label_counts.clone()).collect();
-    Ok(lapa::plot::plot_partition(&counts, &folder.join("partition"))?)
+    Ok(lapa_report::plot::plot_partition(&counts, &folder.join("partition"))?)
 }
 
 /// Samples, and the share of each label in percent.

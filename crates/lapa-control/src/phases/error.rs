@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use lapa_report::run::ShowError;
+
 use crate::bound::BoundError;
 use crate::optimize::OptimizeError;
 use crate::optimize::ddpg::{SavedError, SettingsError};
@@ -13,6 +15,9 @@ pub enum PhaseError {
     /// A pilot or run failed.
     #[error(transparent)]
     Run(#[from] lapa::run::RunError),
+    /// The table or the plots of a pilot or run cannot be written.
+    #[error(transparent)]
+    Show(ShowError),
     /// A pilot of another experiment is in the place of this one's.
     #[error(
         "{} holds the pilot of another experiment (other noise control, seed, data, budget or \
@@ -141,6 +146,15 @@ pub enum PhaseError {
         /// Why not.
         source: std::io::Error,
     },
+}
+
+impl From<ShowError> for PhaseError {
+    fn from(error: ShowError) -> Self {
+        match error {
+            ShowError::Run(error) => Self::Run(error),
+            error => Self::Show(error),
+        }
+    }
 }
 
 impl PhaseError {

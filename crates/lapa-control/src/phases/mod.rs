@@ -265,7 +265,7 @@ fn run(
     on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
 ) -> Result<PhaseOutcome, PhaseError> {
     let run = Run::create(experiment, data, out)?;
-    Ok(match run.execute(&mut |event| on_event(PhaseEvent::Run(event)))? {
+    Ok(match lapa_report::run::execute(run, &mut |event| on_event(PhaseEvent::Run(event)))? {
         Outcome::Finished(summary) => PhaseOutcome::Finished(summary),
         Outcome::Stopped { round } => PhaseOutcome::Stopped { round },
     })
@@ -303,7 +303,7 @@ pub fn execute_pilot(
     };
     write(&folder.join(STAGED), &experiment.to_toml())?;
     if let Some(run) = run
-        && let Outcome::Stopped { .. } = run.execute(on_event)?
+        && let Outcome::Stopped { .. } = lapa_report::run::execute(run, on_event)?
     {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Aggregation rules and the selection of devices (Section V-B): claims 1 and 2.
 
-use lapa::plot::Panels;
+use lapa_report::plot::Panels;
 
 use super::chapter::{Chapter, Drawing, Picture, accuracy_table, convergence_figure};
 use super::curve::{Base, base};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lapa::plot::{Diagram, Figure, Forest, Panels, PlotError, Scatter, Series};
+use lapa_report::plot::{Diagram, Figure, Forest, Panels, PlotError, Scatter, Series};
 
 use super::{Curve, Seen};
 use crate::report::Table;

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use lapa::config::Experiment;
-use lapa::plot::{Figure, Panels, Series};
 use lapa_control::optimize::ddpg::Settings as Ddpg;
 use lapa_control::optimize::{self, Optimizer};
 use lapa_control::phases::PhaseError;
 use lapa_control::power::{NoiseRule, Objective, example};
+use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 
 use super::chapter::{Chapter, Drawing, Picture};

@@ -2,7 +2,7 @@
 //! and 4b.
 
 use super::allocators::Allocator;
-use lapa::plot::Panels;
+use lapa_report::plot::Panels;
 
 use super::chapter::{Chapter, Drawing, Picture, accuracy_table, convergence_figure};
 use super::curve::{Base, base};

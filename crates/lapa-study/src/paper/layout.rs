@@ -1,7 +1,7 @@
 //! Where the devices are (Section V-A).
 
-use lapa::plot::{Marker, Scatter};
 use lapa::transmit::Links;
+use lapa_report::plot::{Marker, Scatter};
 
 use super::chapter::{Chapter, Drawing, Picture};
 use super::noise_control::average;

@@ -1,6 +1,6 @@
 //! The largest learning rate that still learns, by heterogeneity (after Theorem 1): claim 9.
 
-use lapa::plot::Figure;
+use lapa_report::plot::Figure;
 
 use super::chapter::{Chapter, Picture, accuracy_table, against, alone};
 use super::curve::{Base, base};

@@ -1,7 +1,7 @@
 //! Artificial and channel noise over rounds, with the switching round (Section IV-A).
 
-use lapa::plot::{Figure, Panels, Series};
 use lapa::run::SwitchingRound;
+use lapa_report::plot::{Figure, Panels, Series};
 
 use super::chapter::{Chapter, Drawing, Picture};
 use super::noise_control::{Switch, average};

@@ -1,7 +1,7 @@
 //! Dynamic noise control with optimized and with average power (Section V-D): claim 5.
 
-use lapa::plot::Panels;
 use lapa::privatize::round_up;
+use lapa_report::plot::Panels;
 
 use super::chapter::{Chapter, Drawing, Picture, accuracy_table, convergence_figure};
 use super::curve::{Base, base};

@@ -1,7 +1,7 @@
 //! Final accuracy against the initial noise (Section V-C, first figure): claim 3.
 
 use super::allocators::Allocator;
-use lapa::plot::Figure;
+use lapa_report::plot::Figure;
 
 use super::chapter::{Chapter, Picture, accuracy_table, against, alone};
 use super::curve::{Base, base};

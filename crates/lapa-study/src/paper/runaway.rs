@@ -1,7 +1,7 @@
 //! The PID-like error as printed, which runs away.
 
 use super::allocators::Allocator;
-use lapa::plot::{Figure, Panels, Series};
+use lapa_report::plot::{Figure, Panels, Series};
 
 use super::chapter::{Chapter, Drawing, Picture, convergence_figure};
 use super::curve::{Base, base};

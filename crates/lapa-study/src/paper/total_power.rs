@@ -1,6 +1,6 @@
 //! Accuracy against total power (Section IV-B): claim 7.
 
-use lapa::plot::{Figure, Panels, Series};
+use lapa_report::plot::{Figure, Panels, Series};
 
 use super::chapter::{Chapter, Drawing, Picture, accuracy_table, against, band};
 use super::noise_control::{BASE, Switch};

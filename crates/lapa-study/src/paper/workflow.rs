@@ -1,6 +1,6 @@
 //! The workflow of a round, with the bytes of a real run (the paper's first figure).
 
-use lapa::plot::Diagram;
+use lapa_report::plot::Diagram;
 
 use super::chapter::{Chapter, Drawing, Picture};
 use super::overhead::{Bytes, PARAMETERS, curve};

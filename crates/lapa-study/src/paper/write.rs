@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lapa::files::{self, Folder};
-use lapa::plot::{Forest, PlotError};
+use lapa_report::plot::{Forest, PlotError};
 use serde::Serialize;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Pages that stand alone: text, tables and figures in one HTML file.
 //!
-//! [`run`] is the page of a finished run, made with [`lapa::page`]. [`tensorboard`] writes a run's
+//! [`run`] is the page of a finished run, made with [`lapa_report::page`]. [`tensorboard`] writes a run's
 //! curves for TensorBoard.
 
 mod crc32c;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use lapa::atomic::write_atomically;
 use lapa::observe::ObserveError;
-use lapa::plot::PlotError;
 use lapa::run::RunError;
+use lapa_report::plot::PlotError;
 
-pub use lapa::page::{Badge, Entry, Page, Table};
+pub use lapa_report::page::{Badge, Entry, Page, Table};
 pub use markdown::markdown;
 
 /// Why a report cannot be made.

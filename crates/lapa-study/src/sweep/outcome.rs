@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use lapa::atomic::write_atomically;
-use lapa::observe::{ObserveError, number, write_table};
+use lapa::observe::{ObserveError, number};
+use lapa_report::table::{TableError, write_table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -152,7 +153,7 @@ impl Outcome {
     }
 
     /// Writes `sweep.json` and `sweep.parquet` into `folder`.
-    pub fn write(&self, folder: &Path) -> Result<(), ObserveError> {
+    pub fn write(&self, folder: &Path) -> Result<(), TableError> {
         let path = folder.join("sweep.json");
         write_atomically(&path, |file| {
             let mut text = serde_json::to_string_pretty(self)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lapa::plot::{Figure, PlotError, Series, StackedBars};
+use lapa_report::plot::{Figure, PlotError, Series, StackedBars};
 
 use super::{Key, Outcome, PointResult, Setting};
 use crate::statistics::Estimate;

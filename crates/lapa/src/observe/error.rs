@@ -80,14 +80,6 @@ pub enum ObserveError {
         /// The expected length.
         len: u64,
     },
-    /// The Parquet file could not be written.
-    #[error("{}: cannot write the table", path.display())]
-    Parquet {
-        /// The file.
-        path: PathBuf,
-        /// Why it failed.
-        source: parquet::errors::ParquetError,
-    },
 }
 
 impl ObserveError {

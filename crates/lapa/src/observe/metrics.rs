@@ -96,7 +96,7 @@ pub fn read_metrics(path: &Path) -> Result<Vec<RoundRecord>, ObserveError> {
 }
 
 /// Parses a file of JSON lines one by one; errors name the file and the line.
-pub(crate) fn for_each_line<T: DeserializeOwned, E: From<ObserveError>>(
+pub fn for_each_line<T: DeserializeOwned, E: From<ObserveError>>(
     path: &Path,
     mut each: impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -5,9 +5,7 @@
 mod error;
 mod metrics;
 pub mod number;
-mod parquet;
 mod quantiles;
-mod table;
 #[cfg(test)]
 mod tests;
 
@@ -18,10 +16,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use error::ObserveError;
-pub(crate) use metrics::for_each_line;
-pub use metrics::{MetricsWriter, read_metrics};
-pub use parquet::write_parquet;
-pub use table::write_table;
+pub use metrics::{MetricsWriter, for_each_line, read_metrics};
 
 /// One line of metrics.jsonl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

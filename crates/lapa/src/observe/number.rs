@@ -24,7 +24,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D:
 }
 
 /// The infinity that a string stands for.
-pub(super) fn infinity(text: &str) -> Option<f64> {
+pub fn infinity(text: &str) -> Option<f64> {
     match text {
         "inf" => Some(f64::INFINITY),
         "-inf" => Some(f64::NEG_INFINITY),

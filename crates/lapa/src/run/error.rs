@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::config::ConfigError;
 use crate::federation::FederationError;
 use crate::observe::ObserveError;
-use crate::plot::PlotError;
 use crate::privatize::PrivatizeError;
 
 /// Why a run failed.
@@ -180,9 +179,6 @@ pub enum RunError {
     /// The metrics could not be written.
     #[error(transparent)]
     Observe(#[from] ObserveError),
-    /// A plot could not be written.
-    #[error(transparent)]
-    Plot(#[from] PlotError),
 }
 
 fn way_out(path: &Path) -> String {

@@ -246,7 +246,8 @@ pub(super) fn not_locked(error: TryLockError, path: &Path) -> RunError {
     }
 }
 
-pub(super) fn read_experiment(folder: &Path) -> Result<Experiment, RunError> {
+/// The experiment of the run in `folder`, as resolved when it began.
+pub fn read_experiment(folder: &Path) -> Result<Experiment, RunError> {
     let path = folder.join(CONFIG);
     let text = files::read_to_string(&path).map_err(RunError::io("read", &path))?;
     Ok(Experiment::from_toml(&text, &path.display().to_string(), &[])?)

@@ -26,14 +26,14 @@ use serde::{Deserialize, Serialize};
 pub use checkpoint::{Tensor, model_tensors, read_model};
 pub use error::RunError;
 pub use finished::{CheckedRun, read_records};
-pub use folder::{Machine, Manifest, RunFolder, fingerprint, is_free};
+pub use folder::{Machine, Manifest, RunFolder, fingerprint, is_free, read_experiment};
 pub use witness::{KeyedHash, ManifestData};
 
 use crate::atomic::write_atomically;
 use crate::config::{Experiment, NoiseControl, SwitchRule};
 use crate::data::Dataset;
 use crate::federation::{Federation, FederationError};
-use crate::files::{self, Folder};
+use crate::files;
 use crate::observe::{self, MetricsWriter, RoundRecord, number};
 use crate::privatize::{PrivacySummary, PrivatizeError};
 use checkpoint::State;
@@ -65,7 +65,7 @@ pub enum RunEvent<'a> {
         /// Rounds done.
         round: u32,
     },
-    /// All rounds are done; tables and plots are being written.
+    /// All rounds are done and on the disk; listeners may add files before summary.json.
     Finishing,
 }
 
@@ -393,18 +393,12 @@ impl Run {
     /// Writes what follows from the metrics and the model: all of it can be written again.
     pub(crate) fn finish(&mut self) -> Result<Summary, RunError> {
         let folder = self.folder.path().to_path_buf();
-        let metrics = folder.join(METRICS);
         let records = self.records()?;
         checkpoint::save_model(
             &folder.join(checkpoint::MODEL),
             self.federation.network(),
             self.federation.model(),
         )?;
-        observe::write_parquet(&metrics, &folder.join("metrics.parquet"))?;
-        let plots = Folder::open(&folder).and_then(|folder| folder.subfolder("plots"));
-        let plots = plots.map_err(RunError::io("write plots to", &folder))?;
-        let sigma = self.federation.experiment().privacy.initial_sigma;
-        crate::plot::plot_run(&records, sigma, &plots)?;
         let summary = self.summary(&records)?;
         write_json(&folder.join(SUMMARY), &summary)?;
         Ok(summary)

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use lapa::config::{BoundForm, Control};
 use lapa::federation::Federation;
 use lapa::observe::number;
-use lapa::plot::{Figure, Series};
 use lapa_control::bound::{
     Bound, Constants, DeviceNoise, Estimates, Point, RateCondition, RateLimit, Setting, Terms,
     corrected, printed,
 };
+use lapa_report::plot::{Figure, Series};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -156,7 +156,7 @@ impl Sweep {
             self.points.iter().map(|point| (point.place.shown().0, point.ser)).collect();
         let thresholds: Vec<f64> = self.limits.iter().filter_map(Limit::ser).collect();
         let stem = folder.join(format!("link-{}", self.quantity.name()));
-        let plots = lapa::plot::plot_sweep(label, log, &points, &thresholds, &stem)?;
+        let plots = lapa_report::plot::plot_sweep(label, log, &points, &thresholds, &stem)?;
         match format {
             Format::Json => output::json(&self.points),
             Format::Text => output::text_out(&self.text(&plots)),

@@ -109,8 +109,12 @@ impl<'a> Table<'a> {
     /// Draws and prints.
     pub fn show(&self, folder: &Path, format: Format) -> Result<(), Failure> {
         let regions = self.experiment.radio.regions.as_deref().unwrap_or_default();
-        let plots =
-            lapa::plot::plot_links(&self.places, &self.links, regions, &folder.join("link"))?;
+        let plots = lapa_report::plot::plot_links(
+            &self.places,
+            &self.links,
+            regions,
+            &folder.join("link"),
+        )?;
         match format {
             Format::Json => output::json(&self.rows),
             Format::Text => output::text_out(&self.text(&plots)),

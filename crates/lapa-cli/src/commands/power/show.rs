@@ -5,10 +5,10 @@ use std::path::Path;
 
 use lapa::atomic::write_atomically;
 use lapa::config::Experiment;
-use lapa::plot::{Figure, Series};
 use lapa::privatize::round_up;
 use lapa::run::SwitchingRound;
 use lapa_control::phases::Choice;
+use lapa_report::plot::{Figure, Series};
 
 use crate::failure::Failure;
 use crate::output::table;

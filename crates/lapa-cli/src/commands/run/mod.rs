@@ -71,7 +71,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let (folder, end) = match ready {
         Ready::Run(run) => {
             let folder = run.folder().to_path_buf();
-            let outcome = run.execute(&mut |event| screen.show(event))?;
+            let outcome = lapa_report::run::execute(*run, &mut |event| screen.show(event))?;
             let end = match outcome {
                 RunOutcome::Finished(summary) => PhaseOutcome::Finished(summary),
                 RunOutcome::Stopped { round } => PhaseOutcome::Stopped { round },

@@ -6,7 +6,7 @@ use lapa::data::DataName;
 use lapa::run::Run;
 
 use super::*;
-use lapa::page::check::check;
+use lapa_report::page::check::check;
 
 const SMALL: &str = r#"
     profile = "paper"
@@ -39,7 +39,8 @@ fn begin(folder: &Path, more: &str) -> Run {
 fn page(name: &str, more: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
-    begin(&folder, more).execute(&mut |_| ControlFlow::Continue(())).unwrap();
+    let run = begin(&folder, more);
+    lapa_report::run::execute(run, &mut |_| ControlFlow::Continue(())).unwrap();
     let run = FinishedRun::open(&folder).unwrap();
     let path = run.write_page(None).unwrap();
     assert_eq!(path, folder.join("report.html"));

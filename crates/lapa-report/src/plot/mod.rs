@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use kuva::render::render::Scene;
 
-use crate::files::Folder;
+use lapa::files::Folder;
 
 pub use bars::StackedBars;
 pub use diagram::Diagram;

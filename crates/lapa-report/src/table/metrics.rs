@@ -6,14 +6,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use lapa::observe::{ObserveError, for_each_line};
 use serde_json::{Map, Value};
 
-use super::ObserveError;
-use super::metrics::for_each_line;
-use super::table::{Column, Failure, Kind, write_file};
+use super::{Column, Failure, Kind, TableError, write_file};
 
 /// Writes the table of `jsonl` to `parquet`, all of it or nothing.
-pub fn write_parquet(jsonl: &Path, parquet: &Path) -> Result<(), ObserveError> {
+pub fn write_parquet(jsonl: &Path, parquet: &Path) -> Result<(), TableError> {
     let (fields, columns) = find_columns(jsonl)?;
     write_file(parquet, columns, |table| {
         for_each_row(jsonl, |row| -> Result<(), Failure> {

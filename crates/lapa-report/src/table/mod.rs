@@ -1,10 +1,16 @@
 //! A table as a Parquet file. Columns have the types of their JSON values.
 
+mod metrics;
+#[cfg(test)]
+mod tests;
+
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lapa::atomic::write_atomically;
+use lapa::observe::{ObserveError, number};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -13,15 +19,30 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use serde_json::Value;
 
-use super::{ObserveError, number};
-use crate::atomic::write_atomically;
+pub use metrics::write_parquet;
+
+/// A table that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// The rows cannot be read, or the file system refused.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    /// The Parquet file could not be written.
+    #[error("{}: cannot write the table", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: ParquetError,
+    },
+}
 
 /// Rows held in memory at a time.
 const ROW_GROUP: usize = 1 << 16;
 
 /// Writes a table to `path`, all of it or nothing. A row has a value for each of `names`, null where
 /// there is none; `"inf"` is a number.
-pub fn write_table(names: &[String], rows: &[Vec<Value>], path: &Path) -> Result<(), ObserveError> {
+pub fn write_table(names: &[String], rows: &[Vec<Value>], path: &Path) -> Result<(), TableError> {
     let column = |(at, name): (usize, &String)| {
         let kind = rows.iter().filter_map(|row| Kind::of(row.get(at)?)).reduce(Kind::with);
         Column { name: name.clone(), kind: kind.unwrap_or(Kind::Real) }
@@ -33,25 +54,27 @@ pub fn write_table(names: &[String], rows: &[Vec<Value>], path: &Path) -> Result
 }
 
 /// Writes a file whose rows `fill` gives.
-pub(super) fn write_file(
+fn write_file(
     path: &Path,
     columns: Vec<Column>,
     fill: impl FnOnce(&mut TableWriter<'_>) -> Result<(), Failure>,
-) -> Result<(), ObserveError> {
+) -> Result<(), TableError> {
     let written = write_atomically(path, |file| {
         let mut table = TableWriter::new(file, columns)?;
         fill(&mut table)?;
         table.close()
     });
     written.map_err(|error| match error {
-        Failure::Table(source) => ObserveError::Parquet { path: path.into(), source },
-        Failure::File(source) => ObserveError::io(path, "write", source),
-        Failure::Rows(error) => error,
+        Failure::Table(source) => TableError::Parquet { path: path.into(), source },
+        Failure::File(source) => {
+            ObserveError::Io { path: path.into(), action: "write", source }.into()
+        }
+        Failure::Rows(error) => error.into(),
     })
 }
 
 /// What can fail in the middle of writing a table.
-pub(super) enum Failure {
+enum Failure {
     Table(ParquetError),
     File(io::Error),
     /// Where the rows come from.
@@ -77,7 +100,7 @@ impl From<io::Error> for Failure {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+enum Kind {
     Integer,
     Real,
     Bool,
@@ -106,7 +129,7 @@ impl Kind {
     }
 }
 
-pub(super) struct Column {
+struct Column {
     pub name: String,
     pub kind: Kind,
 }
@@ -174,7 +197,7 @@ impl Cells {
 }
 
 /// Takes rows and writes them in groups.
-pub(super) struct TableWriter<'a> {
+struct TableWriter<'a> {
     columns: Vec<Column>,
     cells: Vec<Cells>,
     rows: usize,

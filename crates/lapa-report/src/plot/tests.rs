@@ -7,9 +7,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use super::*;
-use crate::config::{Experiment, Override};
-use crate::observe::{DeviceRecords, Quantiles, RoundRecord};
-use crate::transmit::{Link, Links};
+use lapa::config::{Experiment, Override};
+use lapa::observe::{DeviceRecords, Quantiles, RoundRecord};
+use lapa::transmit::{Link, Links};
 
 fn record(round: u32, accuracy: Option<f64>, loss: Option<f64>) -> RoundRecord {
     RoundRecord {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Figure, PlotError, Series, StackedBars};
-use crate::files::Folder;
-use crate::observe::{DeviceSummary, Quantiles, RoundRecord};
+use lapa::files::Folder;
+use lapa::observe::{DeviceSummary, Quantiles, RoundRecord};
 
 /// Draws `accuracy`, `loss`, `noise` and `privacy` over the rounds into `dir`, as SVG and PNG; a
 /// plot without a single finite value is left out. `initial_sigma` is σ₀, if the run was set by

@@ -16,7 +16,7 @@ use super::series::{Point, Series};
 use super::style::Look;
 use super::svg::svg;
 use super::{PlotError, save, save_in, style};
-use crate::files::Folder;
+use lapa::files::Folder;
 
 /// With as many points or fewer, a curve shows each of them.
 const MARKED_POINTS: usize = 30;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::scatter::{Marker, Scatter};
 use super::{Figure, PlotError, Series, style};
-use crate::config::RegionSpec;
-use crate::observe::Quantiles;
-use crate::transmit::{Link, Links};
+use lapa::config::RegionSpec;
+use lapa::observe::Quantiles;
+use lapa::transmit::{Link, Links};
 
 /// Devices drawn; of more, every so many is left out.
 const MOST_POINTS: usize = 2000;

@@ -1,0 +1,61 @@
+//! A run that leaves metrics.parquet and plots/ in its folder.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use lapa::files::Folder;
+use lapa::observe::read_metrics;
+use lapa::run::{Outcome, Run, RunError, RunEvent, read_experiment};
+
+use crate::plot::{PlotError, plot_run};
+use crate::table::{TableError, write_parquet};
+
+/// A run that failed, or whose table or plots cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    /// The run failed, or its folder is damaged.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The table cannot be written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A plot cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+}
+
+/// Runs the rounds that are left as [`Run::execute`] does, and shows them in the folder. A kill at
+/// any moment leaves a whole folder or one to resume: summary.json still comes last.
+pub fn execute(
+    run: Run,
+    on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
+) -> Result<Outcome, ShowError> {
+    let folder = run.folder().to_path_buf();
+    let mut shown = Ok(());
+    let outcome = run.execute(&mut |event| {
+        let finishing = matches!(event, RunEvent::Finishing);
+        let flow = on_event(event);
+        if finishing {
+            shown = show(&folder);
+        }
+        flow
+    })?;
+    shown.and(Ok(outcome))
+}
+
+/// Writes metrics.parquet and plots/ of the run in `folder`, all of whose rounds are done. The
+/// caller keeps other processes out of the folder: the run or its base station still lives.
+pub fn show(folder: &Path) -> Result<(), ShowError> {
+    let metrics = folder.join("metrics.jsonl");
+    write_parquet(&metrics, &folder.join("metrics.parquet"))?;
+    let plots = Folder::open(folder).and_then(|folder| folder.subfolder("plots"));
+    let plots = plots.map_err(|source| RunError::Io {
+        action: "write plots to",
+        path: folder.into(),
+        source,
+    })?;
+    let records = read_metrics(&metrics).map_err(RunError::from)?;
+    let initial_sigma = read_experiment(folder)?.privacy.initial_sigma;
+    plot_run(&records, initial_sigma, &plots)?;
+    Ok(())
+}
