@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use lapa::data::Split;
-use lapa::privatize::{OwnSpending, PrivateUpdate};
-use lapa::remote::{Facts, RemoteError};
+use lapa::remote::Spending;
+use lapa::remote::{DeviceInfo, RemoteError};
 use numpy::{
     AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyReadonlyArray1, PyReadonlyArray3,
 };
@@ -47,7 +47,7 @@ pub type Values<'py> = PyArrayLike1<'py, f32, AllowTypeChange>;
 /// (True, 1)
 /// >>> device.privatize("my run", 2, numpy.zeros(3), 1e9)
 /// Traceback (most recent call last):
-/// lapa.Refused: device 0 refuses: it was asked for a share of 1000000000, and ...
+/// lapa.Refused: device 0 refuses: it was asked for a cost of 1000000000, and ...
 #[pyclass(module = "lapa", frozen)]
 pub struct Device {
     inner: Mutex<lapa::remote::Device>,
@@ -171,7 +171,7 @@ impl Device {
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let parameters = parameters.as_array().to_vec();
         let update = self.with(py, |device| device.train(&run, round, &parameters, share))?;
-        Ok(PrivateUpdate::into_gradient(update).into_pyarray(py))
+        Ok(update.into_gradient().into_pyarray(py))
     }
 
     /// A noisy copy of an update that was computed elsewhere, for a share of the device's budget.
@@ -199,7 +199,7 @@ impl Device {
             let update = update.extract::<Values>()?.as_array().to_vec();
             self.with(py, |device| device.privatize(&run, round, &update, share))
         }?;
-        Ok(PrivateUpdate::into_gradient(update).into_pyarray(py))
+        Ok(update.into_gradient().into_pyarray(py))
     }
 
     /// The device's label counts before round 1, with noise for a share of its budget; see
@@ -219,7 +219,7 @@ impl Device {
     /// epsilon (spent), declared (the budget), delta, left and capacity (in the currency of the
     /// filter), releases.
     fn spent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let OwnSpending { epsilon, declared, delta, left, capacity, releases } =
+        let Spending { epsilon, declared, delta, left, capacity, releases } =
             self.with(py, |device| device.spent())?;
         let dict = PyDict::new(py);
         dict.set_item("epsilon", epsilon)?;
@@ -232,8 +232,8 @@ impl Device {
     }
 }
 
-fn facts_dict<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict>> {
-    let Facts {
+fn facts_dict<'py>(py: Python<'py>, facts: &DeviceInfo) -> PyResult<Bound<'py, PyDict>> {
+    let DeviceInfo {
         device,
         samples,
         parameters,
@@ -260,7 +260,7 @@ fn facts_dict<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, PyDict
 }
 
 /// What a device told of itself, as it came over a network: all numbers may be floats.
-pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<Facts> {
+pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<DeviceInfo> {
     let number = |key: &str| -> PyResult<f64> {
         let value = dict.get_item(key)?;
         let value = value.ok_or_else(|| {
@@ -284,7 +284,7 @@ pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<Facts> {
         u32::try_from(value)
             .map_err(|_| PyTypeError::new_err(format!("devices: `{key}` is {value}")))
     };
-    Ok(Facts {
+    Ok(DeviceInfo {
         device: short("device")?,
         samples: short("samples")?,
         parameters: whole("parameters")? as usize,

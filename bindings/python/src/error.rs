@@ -1,9 +1,9 @@
 //! Errors as Python exceptions, with the same texts.
 
+use lapa::budget::PrivacyError;
 use lapa::config::ConfigError as BadConfig;
 use lapa::data::DataError as BadData;
-use lapa::federation::FederationError;
-use lapa::privatize::PrivatizeError;
+use lapa::error::FederationError;
 use lapa::remote::RemoteError;
 use lapa::run::RunError;
 use lapa_control::phases::PhaseError;
@@ -90,14 +90,10 @@ impl Raise for BadLedger {
     }
 }
 
-impl Raise for PrivatizeError {
+impl Raise for PrivacyError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Refused(_) => Kind::Refused,
-            Self::Ledger(_)
-            | Self::NotRecorded
-            | Self::LedgerBehind { .. }
-            | Self::SeveralAccounts { .. } => Kind::Ledger,
+            Self::Ledger(_) | Self::NotRecorded | Self::LedgerBehind { .. } => Kind::Ledger,
             Self::InitialSigma { .. } => Kind::Config,
             _ => Kind::Other,
         }
@@ -107,7 +103,7 @@ impl Raise for PrivatizeError {
 impl Raise for FederationError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Privatize(error) => error.kind(),
+            Self::Privacy(error) => error.kind(),
             Self::Partition(_)
             | Self::Model { .. }
             | Self::Links(_)
@@ -125,7 +121,7 @@ impl Raise for RunError {
             Self::Config(_) | Self::Changed { .. } => Kind::Config,
             Self::OtherData { .. } => Kind::Data,
             Self::Federation(error) => error.kind(),
-            Self::Privatize(error) => error.kind(),
+            Self::Privacy(error) => error.kind(),
             Self::Ledger { .. } | Self::NoLedger { .. } | Self::Forgotten { .. } => Kind::Ledger,
             _ => Kind::Other,
         }
@@ -146,8 +142,9 @@ impl Raise for RemoteError {
         match self {
             Self::Config { .. } | Self::Devices(_) => Kind::Config,
             Self::Records(_) => Kind::Data,
-            Self::LostLedger { .. } => Kind::Ledger,
-            Self::Privatize(error) => error.kind(),
+            Self::Refused(_) => Kind::Refused,
+            Self::LostLedger { .. } | Self::SeveralAccounts { .. } => Kind::Ledger,
+            Self::Privacy(error) => error.kind(),
             Self::Federation(error) => error.kind(),
             Self::Run(error) => error.kind(),
             _ => Kind::Other,
@@ -174,7 +171,7 @@ impl Raise for lapa_privacy::allocate::AllocateError {}
 impl Raise for lapa_privacy::mechanism::ClipError {}
 impl Raise for lapa_privacy::mechanism::SigmaError {}
 impl Raise for lapa_privacy::mechanism::EntropyError {}
-impl Raise for lapa::transmit::LinkError {
+impl Raise for lapa::radio::LinkError {
     fn kind(&self) -> Kind {
         Kind::Config
     }

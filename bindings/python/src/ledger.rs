@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use lapa::privatize::kind_of_costs;
-use lapa_privacy::ledger::{DataKey, Grant, Ledger as Inner, LedgerError, Repeat, Request, Terms};
+use lapa::budget::kind_of_costs;
+use lapa_privacy::ledger::{
+    DataKey, DeclaredBudget, Ledger as Inner, LedgerError, Repeat, Request,
+};
 use lapa_privacy::{
     AccountError, Adjacency, ClipUnit, Event, EventError, Filter as InnerFilter, NoiseKind,
     Overspent, Release, Sampling,
@@ -28,7 +30,7 @@ use crate::error::{LapaError, LedgerError as Raised, Raise};
 /// >>> filter = lapa.Filter(epsilon=8, delta=1e-5)
 /// >>> left = ledger.begin("my run", {0: filter})
 /// >>> cost = ledger.charge("my run", 1, 0, sigma=2.0)
-/// >>> round(cost, 6), round(ledger.terms()[0]["spent"] / filter.capacity, 2)
+/// >>> round(cost, 6), round(ledger.declarations()[0]["spent"] / filter.capacity, 2)
 /// (0.25, 0.09)
 /// >>> ledger.charge("my run", 2, 0, sigma=0.1)
 /// Traceback (most recent call last):
@@ -100,7 +102,10 @@ impl Ledger {
             let kind = kind_of_costs(&filter, adjacency, 0.0);
             let budget = filter.budget();
             let (epsilon, delta) = (budget.epsilon(), budget.delta());
-            listed.push((device, Terms { kind, epsilon, delta, capacity: filter.capacity() }));
+            listed.push((
+                device,
+                DeclaredBudget { kind, epsilon, delta, capacity: filter.capacity() },
+            ));
             began.push(((run.to_owned(), device), (filter, adjacency)));
         }
         let data = DataKey { data: data.into(), partition: data.into() };
@@ -160,19 +165,18 @@ impl Ledger {
             Ok((cost, Event::Release(release.clone())))
         };
         let (cost, event) = priced()?;
-        let request = [Request { device, share: cost }];
+        let request = [Request { device, cost }];
         let charged = py.detach(|| {
             let mut ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut all = |_: u32, left: f64| match left < cost {
-                true => Err(Failure::Overspent(Overspent { cost, left })),
-                false => Ok((event.clone(), cost)),
-            };
-            ledger.record_round(run, round, Repeat::ChargeAgain, 0.0, &request, &mut all)
+            let offers = ledger.offer(run, round, Repeat::ChargeAgain, 0.0, &request)?;
+            let left = offers.granted().next().flatten().unwrap_or_default();
+            if left < cost {
+                return Err(Failure::Overspent(Overspent { cost, left }));
+            }
+            Ok(offers.record([(event, cost)])?)
         })?;
-        match charged.first() {
-            Some(Grant::Released { cost, .. }) => Ok(*cost),
-            _ => Err(Failure::Overspent(Overspent { cost, left: 0.0 }).into()),
-        }
+        let overspent = || Failure::Overspent(Overspent { cost, left: 0.0 });
+        Ok(charged.into_iter().next().flatten().ok_or_else(overspent)?.cost())
     }
 
     /// All releases in the order they were recorded: run, data, round, device, attempt, share, cost
@@ -187,7 +191,7 @@ impl Ledger {
             dict.set_item("round", recorded.round)?;
             dict.set_item("device", recorded.device)?;
             dict.set_item("attempt", recorded.attempt)?;
-            dict.set_item("share", recorded.share)?;
+            dict.set_item("share", recorded.granted)?;
             dict.set_item("cost", recorded.cost)?;
             dict.set_item("event", as_python(py, &recorded.event)?)?;
             list.append(dict)?;
@@ -200,14 +204,14 @@ impl Ledger {
     fn terms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let list = PyList::empty(py);
-        for declared in ledger.terms().map_err(Raise::raise)? {
+        for declared in ledger.declarations().map_err(Raise::raise)? {
             let dict = PyDict::new(py);
             dict.set_item("run", declared.run)?;
             dict.set_item("data", declared.data)?;
             dict.set_item("device", declared.device)?;
-            dict.set_item("epsilon", declared.terms.epsilon)?;
-            dict.set_item("delta", declared.terms.delta)?;
-            dict.set_item("capacity", declared.terms.capacity)?;
+            dict.set_item("epsilon", declared.budget.epsilon)?;
+            dict.set_item("delta", declared.budget.delta)?;
+            dict.set_item("capacity", declared.budget.capacity)?;
             dict.set_item("spent", declared.spent)?;
             list.append(dict)?;
         }

@@ -1,8 +1,8 @@
 //! `lapa.link`: the radio links of a configuration.
 
-use lapa::aggregate::Threshold;
 use lapa::config::UplinkName;
-use lapa::transmit::Links;
+use lapa::radio::Links;
+use lapa::radio::Threshold;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use lapa::config::Experiment;
 use lapa::data::Dataset;
-use lapa::federation::Federation;
+use lapa::error::FederationError;
 use lapa::observe::{RoundRecord, read_metrics};
 use lapa::run::{Outcome, Run, RunEvent, Summary, Tensor, model_tensors, read_model};
+use lapa::simulation::{Event, Simulation};
 use lapa_control::phases::{PhaseEvent, PhaseOutcome};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyUserWarning, PyValueError};
@@ -213,34 +214,29 @@ fn in_memory(
     experiment: Experiment,
     data: Dataset,
 ) -> PyResult<RunResult> {
-    let rounds = experiment.run.rounds;
     let (records, summary, model) = py.detach(|| {
         let start = Instant::now();
-        let mut federation = Federation::new(experiment, data).map_err(Raise::raise)?;
+        let mut simulation = Simulation::new(experiment, data).map_err(Raise::raise)?;
         let mut records = Vec::new();
-        let mut flow = warn(&mut federation, listener);
-        while federation.round() < rounds && flow.is_continue() {
-            let record = federation.next_round().map_err(Raise::raise)?;
-            flow = listener.hear(&RunEvent::Round(&record));
-            records.push(record);
-            if flow.is_continue() {
-                flow = warn(&mut federation, listener);
+        let run = simulation.run(&mut |_, event| match event {
+            Event::Warning(warning) => listener.hear(&RunEvent::Warning(warning)),
+            Event::Round(record) => {
+                records.push(record.clone());
+                listener.hear(&RunEvent::Round(record))
             }
-        }
+        });
         let seconds = start.elapsed().as_secs_f64();
-        let summary = match federation.round() < rounds {
-            true => None,
-            false => Some(Summary::new(&records, &mut federation, seconds).map_err(Raise::raise)?),
+        let summary = match run {
+            Err(FederationError::Cancelled(_)) => None,
+            run => {
+                run.map_err(Raise::raise)?;
+                Some(simulation.summary(&records, seconds).map_err(Raise::raise)?)
+            }
         };
-        PyResult::Ok((records, summary, model_tensors(federation.network(), federation.model())))
+        PyResult::Ok((records, summary, model_tensors(simulation.network(), simulation.model())))
     })?;
     let (records, summary, model) = listener.done((records, summary, model))?;
     result(py, &records, summary.as_ref(), Some(model), None)
-}
-
-fn warn(federation: &mut Federation, listener: &mut Listener) -> ControlFlow<()> {
-    let warnings = federation.take_warnings();
-    warnings.iter().try_for_each(|warning| listener.hear(&RunEvent::Warning(warning)))
 }
 
 fn result(

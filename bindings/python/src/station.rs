@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lapa::remote::{Dropped, Model, Question, RemoteError, Step};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -88,7 +89,7 @@ impl BaseStation {
         let experiment = experiment(Some(config), changes)?;
         let devices = devices.iter().map(facts).collect::<PyResult<Vec<_>>>()?;
         let model = match initial {
-            Some(initial) => Model::Elsewhere(initial.as_array().to_vec()),
+            Some(initial) => Model::Outside(initial.as_array().to_vec()),
             None => Model::Configured(data(py, &experiment)?),
         };
         let inner = py
@@ -177,7 +178,12 @@ impl BaseStation {
             .into_iter()
             .map(|(device, answer)| (device, answer.as_array().to_vec()))
             .collect();
-        let Step { record, dropped, missing } = self.with(py, |station| station.step(answers))?;
+        let Step { record, dropped, missing, warnings } =
+            self.with(py, |station| station.step(answers))?;
+        for warning in warnings {
+            let text = std::ffi::CString::new(warning).unwrap_or_default();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+        }
         self.show_if_done(py)?;
         let dict = as_python(py, &record)?.cast_into::<PyDict>()?;
         dict.set_item("dropped", dropped_list(py, &dropped)?)?;
@@ -203,7 +209,7 @@ fn question_list<'py>(py: Python<'py>, questions: &[Question]) -> PyResult<Bound
         let dict = PyDict::new(py);
         dict.set_item("device", question.device)?;
         dict.set_item("round", question.round)?;
-        dict.set_item("share", question.share)?;
+        dict.set_item("share", question.cost)?;
         list.append(dict)?;
     }
     Ok(list)

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use lapa::federation::FederationError;
-use lapa::privatize::PrivatizeError;
+use lapa::budget::PrivacyError;
+use lapa::error::FederationError;
+use lapa::simulation::Cancelled;
 use lapa_report::plot::PlotError;
 
 /// Why an audit cannot be done.
@@ -12,10 +13,10 @@ use lapa_report::plot::PlotError;
 pub enum AuditError {
     /// The run cannot be repeated.
     #[error(transparent)]
-    Federation(#[from] FederationError),
+    Federation(FederationError),
     /// Its budgets cannot be read.
     #[error(transparent)]
-    Privatize(#[from] PrivatizeError),
+    Privacy(#[from] PrivacyError),
     /// A figure cannot be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),
@@ -60,6 +61,15 @@ pub enum AuditError {
     #[error("a device's update is not finite, which this configuration refuses to release")]
     NotFinite,
     /// The listener broke off.
-    #[error("the audit was stopped")]
-    Stopped,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl From<FederationError> for AuditError {
+    fn from(error: FederationError) -> Self {
+        match error {
+            FederationError::Cancelled(cancelled) => cancelled.into(),
+            other => Self::Federation(other),
+        }
+    }
 }

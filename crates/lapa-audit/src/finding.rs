@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use lapa::budget::round_up;
 use lapa::observe::number;
-use lapa::privatize::round_up;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -46,6 +46,8 @@ pub struct Progress<'a> {
     pub done: u64,
     /// Of so many.
     pub of: u64,
+    /// A warning of the run that is repeated.
+    pub warning: Option<&'a str>,
 }
 
 /// Hears of progress, and may break the audit off.

@@ -1,10 +1,9 @@
 //! One repeated run, which serves several attacks.
 
-use std::ops::ControlFlow;
-
 use lapa::config::{Experiment, ObserveDevices, Start, UplinkName};
-use lapa::federation::{Federation, FederationError};
-use lapa::observe::DeviceRecords;
+use lapa::error::FederationError;
+use lapa::observe::{DeviceRecords, RoundRecord};
+use lapa::simulation::{Event, Setup, Simulation};
 use lapa_privacy::Release;
 
 use crate::canary::{Planted, Scorer, most_canaries, plant};
@@ -84,46 +83,37 @@ pub fn repeat(
     let mut scorer = Scorer::new(&planted, &experiment, network()?, options.seed);
     let network = network()?;
     let Planted { data, partition, sizes, .. } = planted;
-    let mut federation =
-        Federation::with_records(experiment.clone(), data, network, partition, &sizes)?;
+    let mut simulation = Setup::with_records(experiment.clone(), data, network, partition, &sizes)?
+        .in_memory()
+        .map_err(FederationError::from)?;
     let mut checks = Checks::new();
     let rounds = experiment.run.rounds;
-    for round in 1..=rounds {
-        let parameters = federation.model().parameters.clone();
-        let record = federation.next_round()?;
-        let DeviceRecords::List(devices) = &record.devices else { continue };
-        let sigma = |device: u32| {
-            let of_device = devices.iter().find(|record| record.device == device);
-            of_device.map_or(0.0, |record| {
-                record.sigma_artificial.hypot(trust.sqrt() * record.sigma_channel)
-            })
-        };
-        let heard: Vec<Heard<'_>> = federation
-            .received()
-            .map(|(device, received)| Heard {
-                device,
-                gradient: received.gradient(),
-                sigma: sigma(device),
-            })
-            .collect();
-        checks.observe(round, &heard);
-        // What the first round began with is not known beforehand after a training on digits.
-        if round > 1 || experiment.model.start == Start::Random {
-            scorer.observe(round, &parameters, &heard);
-        }
-        let progress = Progress {
+    let mut parameters = simulation.model().parameters.clone();
+    simulation.run(&mut |simulation, event| {
+        let mut progress = Progress {
             attack: Attack::Canary,
             what: "repeating the run with canaries",
-            done: round.into(),
+            done: simulation.round().into(),
             of: rounds.into(),
+            warning: None,
         };
-        if let ControlFlow::Break(()) = listener(progress) {
-            return Err(AuditError::Stopped);
+        match event {
+            Event::Warning(warning) => progress.warning = Some(warning),
+            Event::Round(record) => {
+                let heard = heard(simulation, record, trust);
+                checks.observe(record.round, &heard);
+                // What the first round began with is not known beforehand after a training on digits.
+                if record.round > 1 || experiment.model.start == Start::Random {
+                    scorer.observe(record.round, &parameters, &heard);
+                }
+                parameters.clone_from(&simulation.model().parameters);
+            }
         }
-    }
-    let statement = Statement::from(&federation.privacy()?);
-    let recorded = federation.budgets().releases()?;
-    let public_samples = federation.public_samples().to_vec();
+        listener(progress)
+    })?;
+    let statement = Statement::from(&simulation.privacy().map_err(FederationError::from)?);
+    let recorded = simulation.books().releases()?;
+    let public_samples = simulation.public_samples().to_vec();
     let (releases, unprotected) = update_releases(&recorded, public_samples.len());
     let disagreements = disagreements(&experiment, &public_samples, &recorded, &checks.heard);
     Ok(Repeated {
@@ -136,4 +126,23 @@ pub fn repeat(
         disagreements,
         statement,
     })
+}
+
+/// Transcript of a round: what was received, with the noise that counts.
+fn heard<'a>(simulation: &'a Simulation, record: &RoundRecord, trust: f64) -> Vec<Heard<'a>> {
+    let DeviceRecords::List(devices) = &record.devices else { return Vec::new() };
+    let sigma = |device: u32| {
+        let of_device = devices.iter().find(|record| record.device == device);
+        of_device.map_or(0.0, |record| {
+            record.sigma_artificial.hypot(trust.sqrt() * record.sigma_channel)
+        })
+    };
+    let received = simulation.received().iter();
+    received
+        .map(|received| Heard {
+            device: received.device(),
+            gradient: received.gradient(),
+            sigma: sigma(received.device()),
+        })
+        .collect()
 }

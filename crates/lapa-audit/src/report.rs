@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use lapa::budget::round_up;
 use lapa::files::Folder;
-use lapa::privatize::round_up;
 use lapa_report::page::{Badge, Entry, Page, Table};
 use serde_json::Value;
 

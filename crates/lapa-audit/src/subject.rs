@@ -1,8 +1,8 @@
 //! What is audited.
 
+use lapa::budget::PrivacySummary;
 use lapa::config::{Entropy, Experiment, PowerChoice};
 use lapa::data::Dataset;
-use lapa::privatize::PrivacySummary;
 
 use crate::AuditError;
 

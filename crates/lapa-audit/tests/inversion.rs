@@ -308,7 +308,7 @@ fn every_model_is_audited_and_an_audit_can_be_stopped() {
     }
     let options = Options::new(0.95, Effort::Quick, 0).unwrap();
     let stopped = inversion::run(&with(&[]), &STATEMENT, &options, &mut |_| ControlFlow::Break(()));
-    assert!(matches!(stopped, Err(AuditError::Stopped)));
+    assert!(matches!(stopped, Err(AuditError::Cancelled(_))));
 }
 
 /// MNIST for long tests; says why not.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{CacheState, Dataset};
-use lapa::federation::Federation;
+use lapa::simulation::Simulation;
 use lapa_audit::{Effort, Finding, Options, Statement, Subject, Verdict, membership};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ fn both_scenarios_train_alike() {
 /// What the full attack makes of the statement of the run itself.
 fn attacked(data: Dataset, changes: &[&str]) -> Finding {
     let experiment = scenario(changes);
-    let mut run = Federation::new(experiment.clone(), data.clone()).unwrap();
+    let mut run = Simulation::new(experiment.clone(), data.clone()).unwrap();
     while run.round() < experiment.run.rounds {
         run.next_round().unwrap();
     }

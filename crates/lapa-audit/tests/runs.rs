@@ -144,7 +144,7 @@ fn a_listener_hears_of_progress_and_can_stop() {
             heard.push((progress.done, progress.of));
             if progress.done == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-    assert!(matches!(stopped, Err(AuditError::Stopped)));
+    assert!(matches!(stopped, Err(AuditError::Cancelled(_))));
     assert_eq!(heard, [(1, 6), (2, 6)]);
 }
 

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use lapa::budget::PrivacyError;
 use lapa::config::ConfigError;
 use lapa::data::DataError;
-use lapa::federation::FederationError;
+use lapa::error::FederationError;
 use lapa::partition::PartitionError;
-use lapa::privatize::PrivatizeError;
+use lapa::radio::LinkError;
 use lapa::run::RunError;
-use lapa::transmit::LinkError;
 use lapa_audit::AuditError;
 use lapa_control::phases::PhaseError;
 use lapa_report::plot::PlotError;
@@ -117,7 +117,7 @@ impl From<RunError> for Failure {
                 | FederationError::Model { .. }
                 | FederationError::TooLarge(_)
                 | FederationError::Links(_)
-                | FederationError::Privatize(PrivatizeError::InitialSigma { .. }),
+                | FederationError::Privacy(PrivacyError::InitialSigma { .. }),
             ) => Self::usage(chain(&error)),
             _ => Self::failed(error),
         }

@@ -1,6 +1,7 @@
 //! Progress on standard error: a bar on a terminal, plain lines otherwise, nothing if quiet.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -236,21 +237,31 @@ pub struct AuditProgress {
     bar: Option<(String, ProgressBar)>,
     start: Instant,
     last: Option<Instant>,
+    /// Each warning is said once, though several runs are repeated.
+    warned: BTreeSet<String>,
 }
 
 impl AuditProgress {
     pub fn new(mode: Mode) -> Self {
-        Self { mode, bar: None, start: Instant::now(), last: None }
+        Self { mode, bar: None, start: Instant::now(), last: None, warned: BTreeSet::new() }
     }
 
     pub fn show(&mut self, progress: &lapa_audit::Progress<'_>) {
+        if let Some(warning) = progress.warning
+            && self.warned.insert(warning.to_string())
+        {
+            match &self.bar {
+                Some((_, bar)) => bar.suspend(|| say(&format!("warning: {warning}"))),
+                None => say(&format!("warning: {warning}")),
+            }
+        }
         let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { STUDY_INTERVAL };
         let since = self.last.unwrap_or(self.start);
         if self.mode == Mode::Quiet || since.elapsed() < interval {
             return;
         }
         self.last = Some(Instant::now());
-        let lapa_audit::Progress { attack, what, done, of } = progress;
+        let lapa_audit::Progress { attack, what, done, of, .. } = progress;
         let name = format!("{attack}: {what}");
         if self.mode == Mode::Lines {
             say(&format!("{name} {done}/{of}"));

@@ -395,7 +395,7 @@ fn a_listener_stops_the_search() {
         assert_eq!((progress.evaluations, progress.of), (calls, 242));
         if calls < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    assert!(matches!(error, Err(OptimizeError::Stopped)));
+    assert!(matches!(error, Err(OptimizeError::Cancelled(_))));
     assert_eq!(calls, 20);
 }
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use lapa::config::{Experiment, Override};
 use lapa::data::DataName;
-use lapa::federation::Federation;
+use lapa::simulation::Simulation;
 use lapa_control::bound::*;
 use proptest::prelude::*;
 
@@ -78,10 +78,10 @@ fn the_curvature_of_logistic_regression_at_zero_is_that_of_the_data() {
     ";
     let experiment = Experiment::from_toml(text, "test", &[] as &[Override]).unwrap();
     let data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
-    let federation = Federation::new(experiment, data).unwrap();
+    let federation = Simulation::new(experiment, data).unwrap();
     let weights = [0.4, 0.3, 0.2, 0.1];
     let parameters = vec![0.0f32; federation.network().parameter_count()];
-    let study = federation.study(&parameters, &weights, None).unwrap();
+    let study = federation.exact_loss(&parameters, &weights, None).unwrap();
     // All classes are equally likely.
     assert!((study.loss - 10f64.ln()).abs() < 1e-5);
     let point = Point {
@@ -91,15 +91,16 @@ fn the_curvature_of_logistic_regression_at_zero_is_that_of_the_data() {
         gradient: study.gradient,
         local_squares: study.local_squares,
     };
-    let found =
-        curvature(&point, 25, |w| federation.study(w, &weights, None).map(|study| study.gradient));
+    let found = curvature(&point, 25, |w| {
+        federation.exact_loss(w, &weights, None).map(|study| study.gradient)
+    });
     let expected = second_moment(&federation, &weights) / 10.0;
     let found = found.unwrap();
     assert!((found / expected - 1.0).abs() < 5e-3, "{found} {expected}");
 }
 
 /// The largest eigenvalue of M, by power iterations on the samples themselves.
-fn second_moment(federation: &Federation, weights: &[f64]) -> f64 {
+fn second_moment(federation: &Simulation, weights: &[f64]) -> f64 {
     let train = &federation.data().train;
     let mut rows: Vec<(f64, Vec<f64>)> = Vec::new();
     for (device, weight) in federation.partition().devices.iter().zip(weights) {

@@ -303,6 +303,6 @@ fn a_listener_may_break_off_and_is_told_the_truth() {
         best = progress.best;
         if seen == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(matches!(stopped, Err(OptimizeError::Stopped)));
+    assert!(matches!(stopped, Err(OptimizeError::Cancelled(_))));
     assert_eq!(seen, 100);
 }

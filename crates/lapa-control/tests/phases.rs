@@ -6,9 +6,9 @@ use std::path::Path;
 
 use lapa::config::{Experiment, Override, Powers};
 use lapa::data::{Dataset, digits};
-use lapa::federation::Federation;
 use lapa::observe::{DeviceRecords, read_metrics};
 use lapa::run::{RunEvent, SwitchingRound, read_summary};
+use lapa::simulation::Simulation;
 use lapa_control::phases::{
     Chooser, Live, PhaseError, PhaseEvent, PhaseOutcome, Pilot, PowerMethod, execute_pilot,
     interrupted, limits, pilot_experiment, pilot_folder, problem,
@@ -162,7 +162,7 @@ fn the_trace_knows_the_pilots_own_noise() {
         let noise = format!("control.noise={rule}");
         let experiment = experiment(&[&noise, "radio.redraw_every=3"]);
         let pilot = pilot_experiment(&experiment, None);
-        let mut federation = Federation::new(pilot, data()).unwrap();
+        let mut federation = Simulation::new(pilot, data()).unwrap();
         let records: Vec<_> = (0..8).map(|_| federation.next_round().unwrap()).collect();
         let pilot = Pilot::new(&federation, &records).unwrap();
         let problem = problem(&experiment, &pilot).unwrap();
@@ -203,10 +203,10 @@ fn a_pilot_on_private_data_is_charged_within_the_budget() {
     let releases = ledger.releases().unwrap();
     let runs: std::collections::HashSet<_> = releases.iter().map(|r| r.run.clone()).collect();
     assert_eq!(runs.len(), 2, "pilot and run share the ledger");
-    let terms = ledger.terms().unwrap();
+    let terms = ledger.declarations().unwrap();
     for device in 0..4 {
         let spent: f64 = releases.iter().filter(|r| r.device == device).map(|r| r.cost).sum();
-        let most = terms.iter().filter(|t| t.device == device).map(|t| t.terms.capacity);
+        let most = terms.iter().filter(|t| t.device == device).map(|t| t.budget.capacity);
         let most = most.fold(0.0, f64::max);
         assert!(spent <= most * (1.0 + 1e-9), "{spent} of {most}");
         assert!(spent > 0.9 * most, "the run spends what the pilot left: {spent} of {most}");
@@ -221,7 +221,7 @@ fn a_pilot_on_private_data_is_charged_within_the_budget() {
         let own = releases.iter().filter(|r| r.device == device && pilot.contains(&r.run[..32]));
         own.map(|r| r.cost).sum()
     };
-    let most = terms.iter().map(|t| t.terms.capacity).fold(0.0, f64::max);
+    let most = terms.iter().map(|t| t.budget.capacity).fold(0.0, f64::max);
     assert!((0..4).all(|device| (0.2..=0.25 + 1e-9).contains(&(spent(device) / most))));
 
     // Without its ledger the pilot must not be used.

@@ -44,7 +44,8 @@ pub struct Filter {
     spent: f64,
 }
 
-/// The answer to a request, in units of the filter's capacity.
+/// The answer to a request: grant what fits, truncate to what is left, refuse below a floor. Costs
+/// are in units of the filter's capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
     /// All of it.
@@ -53,6 +54,42 @@ pub enum Decision {
     Truncated(f64),
     /// Nothing.
     Refused,
+}
+
+impl Decision {
+    /// The decision on a `cost` where `left` may still be spent. Refused is a grant that would be 0
+    /// or below `floor`.
+    pub fn of(cost: f64, left: f64, floor: f64) -> Self {
+        let granted = cost.min(left);
+        // Written so that NaN is refused.
+        if !(cost > 0.0 && granted > 0.0 && granted >= floor) {
+            Self::Refused
+        } else if cost <= left {
+            Self::Granted(cost)
+        } else {
+            Self::Truncated(left)
+        }
+    }
+
+    /// The cost that is granted; `None` if it is refused.
+    pub fn granted(self) -> Option<f64> {
+        match self {
+            Self::Granted(cost) | Self::Truncated(cost) => Some(cost),
+            Self::Refused => None,
+        }
+    }
+}
+
+/// capacity − spent, rounded down and at least 0: the most that can be added to `spent` by
+/// [`add_up`] without passing `capacity`. Nothing is enforced under an infinite capacity.
+pub(crate) fn left_of(capacity: f64, spent: f64) -> f64 {
+    if capacity == f64::INFINITY {
+        return capacity;
+    }
+    if spent >= capacity {
+        return 0.0;
+    }
+    sub_down(capacity, spent)
 }
 
 /// A cost that is no cost or does not fit into what is left.
@@ -153,7 +190,7 @@ impl Filter {
 
     /// What may still be spent, not above.
     pub fn left(&self) -> f64 {
-        sub_down(self.capacity, self.spent).max(0.0)
+        left_of(self.capacity, self.spent)
     }
 
     /// What a release by `mechanism` costs, not below; ∞ without noise.
@@ -168,7 +205,7 @@ impl Filter {
         }
     }
 
-    /// `template` with the least noise at which it costs at most `share`.
+    /// `template` with the least noise at which it costs at most `budget`.
     pub fn mechanism_for(
         &self,
         template: Mechanism,
@@ -226,23 +263,12 @@ impl Filter {
         Ok(1.0)
     }
 
-    /// How much of `share` may be spent now: all, what is left, or nothing if that is below `floor`
-    /// (or 0, or for a plan less than one release). Spends nothing: see [`Filter::charge`].
-    pub fn request(&self, share: f64, floor: f64) -> Decision {
-        let smallest = match self.kind {
-            FilterKind::Plan { .. } => 1.0,
-            FilterKind::Gdp | FilterKind::Renyi { .. } => f64::MIN_POSITIVE,
-        };
-        let left = self.left();
-        let granted = share.min(left);
-        // Written so that NaN is refused.
-        if !(share > 0.0 && granted >= smallest && granted >= floor) {
-            Decision::Refused
-        } else if share <= left {
-            Decision::Granted(share)
-        } else {
-            Decision::Truncated(left)
-        }
+    /// How much of `cost` may be spent now; a plan grants whole releases only. Spends nothing: see
+    /// [`Filter::charge`].
+    pub fn request(&self, cost: f64, floor: f64) -> Decision {
+        let is_plan = matches!(self.kind, FilterKind::Plan { .. });
+        let floor = if is_plan && floor < 1.0 { 1.0 } else { floor };
+        Decision::of(cost, self.left(), floor)
     }
 
     /// Spends `cost`, before the release it is for. Nothing is spent if it does not fit.

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use lapa::budget::round_up;
 use lapa::config::ConfigError;
 use lapa::files::Folder;
-use lapa::privatize::round_up;
 use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 use serde_json::json;

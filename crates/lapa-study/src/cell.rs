@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use lapa::config::{Clip, Experiment, Scheme, Update};
 use lapa::data::Dataset;
-use lapa::federation::{Federation, FederationError};
+use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
+use lapa::radio::Links;
 use lapa::run::{Summary, fingerprint};
-use lapa::transmit::Links;
+use lapa::simulation::{Event, Simulation};
 use lapa_control::phases::{self, Chooser, PhaseError, Pilot, PowerMethod};
 use lapa_control::power::Objective;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ pub enum CellError {
     Federation(#[from] FederationError),
     /// The links cannot be had.
     #[error(transparent)]
-    Links(#[from] lapa::transmit::LinkError),
+    Links(#[from] lapa::radio::LinkError),
     /// A program error, caught so that other cells go on.
     #[error("the program failed: {0}")]
     Panic(String),
@@ -148,49 +149,57 @@ impl Cell {
         }
     }
 
-    /// Runs it. `on_round` hears of each round and may break off: then there is no result.
+    /// Runs it. The listener hears of each round and may break off: then there is no result.
     pub fn run(
         &self,
         data: &Dataset,
-        on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+        on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Finished>, CellError> {
         let start = Instant::now();
         let mut experiment = self.experiment.clone();
         let mut powers = None;
         if experiment.control.power.needs_pilot() {
-            let Some(chosen) = choose(&experiment, data, on_round)? else { return Ok(None) };
+            let Some(chosen) = choose(&experiment, data, on_event)? else { return Ok(None) };
             experiment = phases::with_powers(&experiment, &chosen.powers_w, "".as_ref())?;
             powers = Some(chosen);
         }
-        let mut federation = Federation::new(experiment, data.clone())?;
-        let (mut records, mut diverged) = (Vec::new(), None);
-        while federation.round() < federation.experiment().run.rounds {
-            if on_round(federation.round()).is_break() {
-                return Ok(None);
+        let mut simulation = Simulation::new(experiment, data.clone())?;
+        let mut records = Vec::new();
+        let run = simulation.run(&mut |_, event| match event {
+            Event::Warning(warning) => on_event(CellEvent::Warning(warning)),
+            Event::Round(record) => {
+                records.push(record.clone());
+                on_event(CellEvent::Round(record.round))
             }
-            match federation.next_round() {
-                Err(FederationError::LossNotFinite { round, .. }) => {
-                    diverged = Some(round);
-                    break;
-                }
-                record => records.push(record?),
-            }
-        }
+        });
+        let diverged = match run {
+            Err(FederationError::Cancelled(_)) => return Ok(None),
+            Err(FederationError::LossNotFinite { round, .. }) => Some(round),
+            run => run.map(|()| None)?,
+        };
         let seconds = start.elapsed().as_secs_f64();
         let mut rounds: Vec<Round> = records.iter().map(Round::of).collect();
         if let Some(round) = diverged {
-            let run = &federation.experiment().run;
+            let run = &simulation.experiment().run;
             let left = (round..=run.rounds)
                 .filter(|round| round.is_multiple_of(run.evaluate_every) || *round == run.rounds);
             rounds.extend(left.map(|round| Round::guess(round, data.classes)));
         }
-        let summary = Summary::new(&records, &mut federation, seconds)?;
+        let summary = simulation.summary(&records, seconds)?;
         let objective = match diverged {
             Some(_) => None,
-            None => objective(&federation, &records)?,
+            None => objective(&simulation, &records)?,
         };
         Ok(Some(Finished { rounds, objective, powers, diverged, summary, seconds }))
     }
+}
+
+/// Events of a cell.
+pub enum CellEvent<'a> {
+    /// Something the user should know.
+    Warning(&'a str),
+    /// So many rounds are done.
+    Round(u32),
 }
 
 /// What the digits of a pilot and the steps of an optimizer cost, in samples.
@@ -200,15 +209,21 @@ const PILOT_WORK: f64 = 400_000.0;
 fn choose(
     experiment: &Experiment,
     data: &Dataset,
-    on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
 ) -> Result<Option<ChosenPowers>, CellError> {
     let Some(optimizer) = PowerMethod::of(experiment.control.power) else { return Ok(None) };
-    let Some(pilot) = phases::pilot_in_memory(experiment, data, &mut |_| on_round(0))? else {
+    let Some(pilot) = phases::pilot_in_memory(experiment, data, &mut |event| {
+        on_event(match event {
+            Event::Warning(warning) => CellEvent::Warning(warning),
+            Event::Round(_) => CellEvent::Round(0),
+        })
+    })?
+    else {
         return Ok(None);
     };
     let mut chooser = Chooser::new(experiment, pilot, data)?;
-    match chooser.choose(optimizer, &mut |_| on_round(0)) {
-        Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Stopped)) => Ok(None),
+    match chooser.choose(optimizer, &mut |_| on_event(CellEvent::Round(0))) {
+        Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => Ok(None),
         choice => {
             let choice = choice?;
             let objective_relative = choice.objective_relative;
@@ -218,12 +233,12 @@ fn choose(
 }
 
 /// J of a run: its rounds take the place of a pilot's.
-fn objective(federation: &Federation, records: &[RoundRecord]) -> Result<Option<f64>, CellError> {
-    let experiment = federation.experiment();
+fn objective(simulation: &Simulation, records: &[RoundRecord]) -> Result<Option<f64>, CellError> {
+    let experiment = simulation.experiment();
     if phases::check(experiment).is_err() {
         return Ok(None);
     }
-    let mut problem = phases::problem(experiment, &Pilot::new(federation, records)?)?;
+    let mut problem = phases::problem(experiment, &Pilot::new(simulation, records)?)?;
     let devices: Vec<u32> = (0..experiment.partition.devices).collect();
     let links = Links::new(experiment)?;
     let amplitudes: Vec<f64> = links.powers_of(&devices).iter().map(|p| p.0.sqrt()).collect();

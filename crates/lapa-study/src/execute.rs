@@ -10,7 +10,7 @@ use std::thread;
 use lapa::config::Data;
 use lapa::data::Dataset;
 
-use crate::cell::{Cell, CellError, Finished};
+use crate::cell::{Cell, CellError, CellEvent, Finished};
 use crate::store::{Results, Store, StoreError};
 
 /// The data sets of a study.
@@ -29,6 +29,13 @@ pub enum Event<'a> {
         cell: usize,
         /// Rounds done.
         round: u32,
+    },
+    /// A cell warns; each warning is heard once, from the first cell that gives it.
+    Warning {
+        /// Which.
+        cell: usize,
+        /// The warning.
+        warning: &'a str,
     },
     /// A cell is done and kept.
     Finished {
@@ -61,6 +68,7 @@ pub struct Executed {
 enum Message {
     Started(usize),
     Round(usize, u32),
+    Warning(usize, String),
     Done(usize, Box<Result<Finished, CellError>>),
 }
 
@@ -99,10 +107,15 @@ pub fn execute(
             });
         }
         drop(sender);
+        let mut warned = BTreeSet::new();
         for message in receiver {
             let flow = match message {
                 Message::Started(cell) => on_event(Event::Started { cell }),
                 Message::Round(cell, round) => on_event(Event::Round { cell, round }),
+                Message::Warning(cell, warning) if warned.insert(warning.clone()) => {
+                    on_event(Event::Warning { cell, warning: &warning })
+                }
+                Message::Warning(..) => ControlFlow::Continue(()),
                 Message::Done(cell, result) => match *result {
                     Ok(finished) => {
                         if let Err(error) = store.write(&cells[cell], &finished) {
@@ -137,8 +150,11 @@ fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &
     let _ = sender.send(Message::Started(index));
     let data = &data[&cell.experiment().data];
     let run = catch_unwind(AssertUnwindSafe(|| {
-        cell.run(data, &mut |round| {
-            let _ = sender.send(Message::Round(index, round));
+        cell.run(data, &mut |event| {
+            let _ = sender.send(match event {
+                CellEvent::Warning(warning) => Message::Warning(index, warning.into()),
+                CellEvent::Round(round) => Message::Round(index, round),
+            });
             match stop.load(Ordering::Relaxed) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),

@@ -12,8 +12,8 @@ use std::error::Error;
 
 use lapa::config::Experiment;
 use lapa::data::{self, DataName};
-use lapa::federation::Federation;
 use lapa::model::{Layer, Network, Shape};
+use lapa::simulation::Setup;
 
 /// Everything but the model. Samples are clipped one by one (the default), so no batch norm.
 const EXPERIMENT: &str = r#"
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let experiment = Experiment::from_toml(EXPERIMENT, "own_model", &[])?;
     let rounds = experiment.run.rounds;
-    let mut federation = Federation::with_network(experiment, digits, network)?;
+    let mut federation = Setup::with_network(experiment, digits, network)?.in_memory()?;
     for _ in 0..rounds {
         let record = federation.next_round()?;
         if let (Some(accuracy), Some(loss)) = (record.accuracy, record.loss) {

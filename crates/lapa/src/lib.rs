@@ -1,14 +1,14 @@
-//! Federated learning across simulated devices, stage by stage.
+//! Private federated learning over wireless links: the engine.
 //!
-//! The folders are the stages of a round, in the order in which data flows:
-//! [`data`] → [`partition`] → [`learn`] → [`privatize`] → [`transmit`] → [`aggregate`] →
-//! [`observe`].
-//! The order itself is written once, in `round.rs`.
+//! Two roles, one protocol. A [`device`] holds everything that may see records, the [`station`]
+//! nothing that may, and the [`radio`] has the public numbers between them. `round.rs` is the order
+//! of a round, for simulated and for remote devices. A [`simulation`] owns K devices and a station;
+//! [`remote`] carries the same two roles between processes.
 //!
 //! ```
 //! use lapa::config::{Experiment, Override};
 //! use lapa::data::{self, DataName};
-//! use lapa::federation::Federation;
+//! use lapa::simulation::Simulation;
 //!
 //! let text = r#"
 //!     data.name = "synthetic"
@@ -18,8 +18,8 @@
 //! let flags = [Override::parse("model.name=logistic")?];
 //! let experiment = Experiment::from_toml(text, "example", &flags)?;
 //! let digits = data::load(&DataName::Synthetic, &mut |_| {})?;
-//! let mut federation = Federation::new(experiment, digits)?;
-//! let first = federation.next_round()?;
+//! let mut simulation = Simulation::new(experiment, digits)?;
+//! let first = simulation.next_round()?;
 //! assert_eq!(first.round, 1);
 //! assert!(first.accuracy.is_some());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -28,21 +28,23 @@
 // What people read is for the command line to say.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod aggregate;
 pub mod atomic;
+pub mod budget;
 pub mod config;
-mod crew;
 pub mod data;
+pub mod device;
+pub mod error;
 pub mod federation;
 pub mod files;
-pub mod learn;
 pub mod model;
 pub mod observe;
 pub mod partition;
-pub mod privatize;
+mod pool;
+pub mod radio;
 pub mod remote;
 mod round;
 pub mod run;
 mod schedule;
 pub mod seed;
-pub mod transmit;
+pub mod simulation;
+pub mod station;

@@ -1,60 +1,84 @@
-//! One round: the order of the stages, and nowhere else.
+//! One round: the protocol between base station and devices, and nowhere else.
+//!
+//! ```text
+//! ask       select ─▶ allocate ─▶ record            base station; the ledger has every release
+//! answer    learn ─▶ clip ─▶ noise ─▶ uplink        devices, wherever they are
+//! conclude  aggregate ─▶ evaluate ─▶ report         base station; sees only what it received
+//! ```
 
 use std::time::Instant;
 
-use crate::federation::{Federation, FederationError};
-use crate::observe::RoundRecord;
-use crate::privatize::{Decision, Granted};
-use crate::transmit::Link;
+use lapa_privacy::ledger::Recorded;
 
-/// What the devices of a round are asked for; all of it is on record.
+use crate::budget::Granted;
+use crate::config::Histograms;
+use crate::error::FederationError;
+use crate::federation::Federation;
+use crate::observe::{Insight, RoundRecord};
+use crate::radio::{Radio, Received, Selection};
+use crate::station::{Allocation, record};
+
+/// A round that was asked for. Every release of it is on record.
 pub(crate) struct Asked {
-    /// Who may release what, by device.
+    pub round: u32,
+    pub selection: Selection,
+    pub allocation: Allocation,
     pub granted: Vec<Granted>,
-    /// Devices that are told not to send.
-    pub passed_over: Vec<Link>,
-    /// What the grants were decided with.
-    pub decision: Decision,
+    /// The ledger's proofs, one for each grant: devices spend them on their noise.
+    pub recorded: Vec<Recorded>,
+    pub start: Instant,
 }
 
-impl Federation {
-    /// Runs the next round: select → grant → learn → privatize → transmit → aggregate → observe.
-    /// Releases are granted and on record before anything is computed.
-    pub fn next_round(&mut self) -> Result<RoundRecord, FederationError> {
-        let start = Instant::now();
-        let round = self.round + 1;
-        self.pretrain();
-        self.collect_histograms()?;
-        let devices = self.participants(round);
-        let asked = self.ask(&devices)?;
-        let sent = self.learn_and_privatize(round, &asked.granted)?;
-        self.received = self.transmit(round, &asked.granted, sent)?;
-        self.conclude(&asked, &asked.granted, start)
-    }
+/// Answers of a round: what the base station received, by device, and what only a simulation knows.
+pub(crate) struct Answers {
+    pub received: Vec<Received>,
+    pub insights: Vec<Insight>,
+}
 
-    /// The next round's first stages, before any device does anything: select → grant.
-    pub(crate) fn ask(&mut self, devices: &[u32]) -> Result<Asked, FederationError> {
-        let round = self.round + 1;
-        let selection = self.select(round, devices)?;
-        let (granted, decision) = self.grant(round, &selection.chosen)?;
-        Ok(Asked { granted, passed_over: selection.passed_over, decision })
-    }
-
-    /// The next round's last stages, when what `answered` have sent is received: aggregate →
-    /// observe.
-    pub(crate) fn conclude(
+/// Devices, wherever they are: simulated here, or remote with a network in between.
+pub(crate) trait Fleet {
+    /// The answers to a round, from the global `model`.
+    fn answer(
         &mut self,
         asked: &Asked,
-        answered: &[Granted],
-        start: Instant,
-    ) -> Result<RoundRecord, FederationError> {
-        let round = self.round + 1;
-        let weights = self.weights(answered);
-        self.delta.combine(&weights, &self.received);
-        self.step();
-        self.show_transcript(round, answered, &weights);
-        self.round = round;
-        let evaluation = self.evaluate_if_due()?;
-        self.record(asked, answered, &weights, evaluation, start)
+        model: &[f32],
+        radio: &mut Radio,
+    ) -> Result<Answers, FederationError>;
+}
+
+/// Asks `devices` for the next round: select, allocate, record.
+pub(crate) fn ask(on: &mut Federation, devices: &[u32]) -> Result<Asked, FederationError> {
+    let start = Instant::now();
+    let round = on.station.round() + 1;
+    let selection = on.radio.select(round, devices)?;
+    let allocation = on.station.allocate(&selection.chosen, &on.books);
+    let (granted, recorded) = on.books.record(round, &allocation.bids)?.into_iter().unzip();
+    Ok(Asked { round, selection, allocation, granted, recorded, start })
+}
+
+/// Concludes a round with the answers of `fleet`: aggregate, evaluate, report.
+pub(crate) fn conclude(
+    on: &mut Federation,
+    fleet: &mut impl Fleet,
+    asked: Asked,
+) -> Result<RoundRecord, FederationError> {
+    let model = &on.station.model().parameters;
+    let Answers { received, insights } = fleet.answer(&asked, model, &mut on.radio)?;
+    let weights = on.station.aggregate(received);
+    let evaluation = on.station.evaluate_if_due()?;
+    record(on, &asked, &weights, &insights, evaluation)
+}
+
+/// Asks for label histograms, once before round 1, where the weights read them: recorded before
+/// anything is drawn. `None` where labels are declared public.
+pub(crate) fn ask_histograms(
+    on: &mut Federation,
+) -> Result<Option<Vec<Option<Recorded>>>, FederationError> {
+    let aggregate = &on.experiment.aggregate;
+    match aggregate.histograms {
+        Some(Histograms::Public) | None => Ok(None),
+        Some(Histograms::Noisy | Histograms::Exact) => {
+            Ok(Some(on.books.record_histograms(aggregate.histogram_share)?))
+        }
     }
 }

@@ -3,8 +3,11 @@
 //! The four numbers *are* the ChaCha key, 64 bits each: two different streams never share a key,
 //! and no stream depends on how many numbers another one drew, nor on which thread drew them.
 
-use rand::SeedableRng;
+use lapa_privacy::mechanism::{EntropyError, os_stream};
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
+
+use crate::config::Entropy;
 
 /// The generator of every simulated random choice.
 pub type Stream = ChaCha12Rng;
@@ -56,10 +59,31 @@ pub fn stream(seed: u64, purpose: Purpose, round: u64, device: u64) -> Stream {
     Stream::from_seed(key)
 }
 
+/// Source of what devices and channels draw in rounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draws {
+    pub entropy: Entropy,
+    pub seed: u64,
+}
+
+impl Draws {
+    /// The stream of a device in a round: that of the seed, or a new one of the operating system.
+    pub fn stream(
+        &self,
+        purpose: Purpose,
+        round: u32,
+        device: u32,
+    ) -> Result<Box<dyn Rng>, EntropyError> {
+        Ok(match self.entropy {
+            Entropy::Seed => Box::new(stream(self.seed, purpose, round.into(), device.into())),
+            Entropy::Os => Box::new(os_stream()?),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::Rng;
 
     #[test]
     fn streams_differ_in_every_coordinate_and_repeat() {

@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{DataName, Dataset, Split};
-use lapa::federation::{Federation, FederationError};
+use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::run::{Outcome, Run, RunError, RunEvent, RunFolder, Summary, read_summary};
+use lapa::simulation::Simulation;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -71,7 +72,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
 /// Every round of an experiment without its time, and the bits of the model after it.
 fn rounds(experiment: Experiment) -> (Vec<RoundRecord>, [Vec<u32>; 3]) {
     let rounds = experiment.run.rounds;
-    let mut federation = Federation::new(experiment, data()).unwrap();
+    let mut federation = Simulation::new(experiment, data()).unwrap();
     let record = |_| RoundRecord { seconds: 0.0, ..federation.next_round().unwrap() };
     let records = (0..rounds).map(record).collect();
     let model = federation.model();

@@ -5,7 +5,7 @@ mod common;
 use std::num::NonZeroUsize;
 
 use common::{data, devices, federation};
-use lapa::federation::{Federation, StudyError};
+use lapa::simulation::{ExactLossError, Simulation};
 
 /// Softmax regression in plain 64-bit loops: mean loss and gradient over some samples. Parameters
 /// are W, class by class, then b.
@@ -37,7 +37,7 @@ fn logistic(parameters: &[f32], samples: &[u32]) -> (f64, Vec<f64>) {
     (loss, gradient)
 }
 
-fn all(federation: &Federation) -> Vec<f64> {
+fn all(federation: &Simulation) -> Vec<f64> {
     vec![1.0 / federation.partition().devices.len() as f64; federation.partition().devices.len()]
 }
 
@@ -52,7 +52,7 @@ fn losses_and_gradients_are_those_of_a_plain_loop() {
     }
     let parameters = federation.model().parameters.clone();
     let weights = [0.5, 0.0, 0.2, 0.3];
-    let study = federation.study(&parameters, &weights, None).unwrap();
+    let study = federation.exact_loss(&parameters, &weights, None).unwrap();
     let taking: Vec<u32> = study.devices.iter().map(|local| local.device).collect();
     assert_eq!(taking, [0, 2, 3]);
     let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "{a} {b}");
@@ -81,7 +81,8 @@ fn losses_and_gradients_are_those_of_a_plain_loop() {
 #[test]
 fn norms_are_those_of_the_next_uploads() {
     let mut federation = federation(&["learn.batch_fraction=1", "learn.clip=none"]);
-    let study = federation.study(&federation.model().parameters, &all(&federation), None).unwrap();
+    let study =
+        federation.exact_loss(&federation.model().parameters, &all(&federation), None).unwrap();
     let record = federation.next_round().unwrap();
     for (local, device) in study.devices.iter().zip(devices(&record)) {
         let norm = device.gradient_norm.unwrap();
@@ -93,7 +94,8 @@ fn norms_are_those_of_the_next_uploads() {
 fn few_samples_are_taken_evenly() {
     let federation = federation(&[]);
     let parameters = &federation.model().parameters;
-    let study = federation.study(parameters, &[0.0, 1.0, 0.0, 0.0], NonZeroUsize::new(7)).unwrap();
+    let study =
+        federation.exact_loss(parameters, &[0.0, 1.0, 0.0, 0.0], NonZeroUsize::new(7)).unwrap();
     let samples = &federation.partition().devices[1].samples;
     let some: Vec<u32> = (0..7).map(|i| samples[i * samples.len() / 7]).collect();
     assert_eq!(study.devices[0].samples, 7);
@@ -104,7 +106,7 @@ fn few_samples_are_taken_evenly() {
 fn threads_do_not_change_a_bit() {
     let study = |threads: &str| {
         let federation = federation(&["model.name=mlp", threads]);
-        federation.study(&federation.model().parameters, &all(&federation), None).unwrap()
+        federation.exact_loss(&federation.model().parameters, &all(&federation), None).unwrap()
     };
     assert_eq!(study("run.threads=1"), study("run.threads=3"));
 }
@@ -114,29 +116,29 @@ fn refusals_name_the_value() {
     let federation = federation(&[]);
     let parameters = &federation.model().parameters;
     let study = |parameters: &[f32], weights: &[f64]| {
-        federation.study(parameters, weights, None).unwrap_err()
+        federation.exact_loss(parameters, weights, None).unwrap_err()
     };
     let given = parameters.len();
     assert_eq!(
         study(&parameters[1..], &all(&federation)),
-        StudyError::Parameters { given: given - 1, expected: given }
+        ExactLossError::Parameters { given: given - 1, expected: given }
     );
     assert_eq!(
         study(parameters, &[0.5, 0.25]),
-        StudyError::Weights { given: 2, sum: 0.75, devices: 4 }
+        ExactLossError::Weights { given: 2, sum: 0.75, devices: 4 }
     );
     for weights in [[0.5, 0.5, 0.5, 0.5], [2.0, -1.0, 0.0, 0.0], [f64::NAN, 1.0, 0.0, 0.0]] {
-        assert!(matches!(study(parameters, &weights), StudyError::Weights { given: 4, .. }));
+        assert!(matches!(study(parameters, &weights), ExactLossError::Weights { given: 4, .. }));
     }
     let diverged = vec![f32::NAN; given];
-    assert_eq!(study(&diverged, &all(&federation)), StudyError::NotFinite { device: 0 });
+    assert_eq!(study(&diverged, &all(&federation)), ExactLossError::NotFinite { device: 0 });
 }
 
 #[test]
 fn a_run_that_protects_someone_is_not_studied() {
     let federation = federation(&["privacy.epsilon=1", "privacy.entropy=os"]);
-    let error = federation.study(&federation.model().parameters, &all(&federation), None);
-    assert_eq!(error, Err(StudyError::NotASimulation));
+    let error = federation.exact_loss(&federation.model().parameters, &all(&federation), None);
+    assert_eq!(error, Err(ExactLossError::NotASimulation));
 }
 
 /// Another seed for what is drawn leaves the first model as it is and changes batches and noise;

@@ -77,7 +77,7 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
     let (experiment, mut data) = (subject.experiment(), subject.data().clone());
     let (labels, classes) = (&data.train.labels, data.classes);
     let mut partition = partition(&experiment.partition, labels, classes, experiment.run.seed)
-        .map_err(lapa::federation::FederationError::from)?;
+        .map_err(lapa::error::FederationError::from)?;
     let sizes: Vec<u32> =
         partition.devices.iter().map(|device| device.samples.len() as u32).collect();
     let most = most_canaries(options.effort);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapa::config::{Clip, Norm};
 use lapa::data::Split;
-use lapa::federation::FederationError;
+use lapa::error::FederationError;
 use lapa::model::{Layer, Network, Shape, layers};
 use lapa::seed::{Purpose, stream};
 use rand_distr::{Distribution, StandardNormal};

@@ -32,6 +32,7 @@ use self::search::Search;
 use self::trajectory::{Snapshot, rounds, trajectory, with_allocator};
 use crate::leakage::{self, Risks};
 use crate::{Attack, AuditError, Effort, Finding, Listener, Options, Progress, Statement, Subject};
+use lapa::simulation::Cancelled;
 
 /// Images of a small batch.
 const BATCH: usize = 4;
@@ -149,7 +150,7 @@ fn noises(
                 noises.push(Noise { name, sigmas, everywhere: false });
             }
             // Not every budget can be shared out by every allocator, and not every run ends well.
-            Err(AuditError::Federation(_) | AuditError::Privatize(_)) => {}
+            Err(AuditError::Federation(_) | AuditError::Privacy(_)) => {}
             Err(error) => return Err(error),
         }
     }
@@ -172,9 +173,10 @@ fn attack(
         what: "inverting gradients",
         done,
         of,
+        warning: None,
     }) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(AuditError::Stopped),
+        ControlFlow::Break(()) => Err(Cancelled),
     };
     let cosine = plan.search(Distance::Cosine);
     for (at, snapshot) in snapshots.iter().enumerate() {

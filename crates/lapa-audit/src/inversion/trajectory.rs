@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 
 use lapa::config::{AllocatorName, Experiment, Start};
 use lapa::data::Dataset;
-use lapa::federation::Federation;
+use lapa::error::FederationError;
+use lapa::simulation::{Event, Simulation};
 use lapa_privacy::allocate::{Basis, PidError};
 
 use crate::{Attack, AuditError, Listener, Progress};
@@ -45,33 +46,44 @@ pub fn trajectory(
 ) -> Result<Vec<Snapshot>, AuditError> {
     // Nobody asks for the accuracy.
     experiment.run.evaluate_every = experiment.run.rounds;
-    let mut federation = Federation::new(experiment, data)?;
     let of = rounds.last().map_or(0, |&last| u64::from(last) + 1);
+    // The runs end with the last round that is looked at.
+    let mut simulation = Simulation::new(experiment, data)?;
     let mut snapshots: Vec<Snapshot> = Vec::new();
-    for round in 0..of as u32 {
-        let progress = Progress { attack: Attack::Inversion, what, done: round.into(), of };
-        if let ControlFlow::Break(()) = listener(progress) {
-            return Err(AuditError::Stopped);
+    let mut parameters = Some(simulation.model().parameters.clone());
+    let mut done = 0;
+    let run = simulation.run(&mut |simulation, event| {
+        let mut progress = Progress { attack: Attack::Inversion, what, done, of, warning: None };
+        if let Event::Warning(warning) = event {
+            progress.warning = Some(warning);
+            return listener(progress);
         }
-        let wanted = rounds.contains(&round);
-        let parameters = wanted.then(|| federation.model().parameters.clone());
-        federation.next_round()?;
-        if let Some(parameters) = parameters {
+        let round = done as u32;
+        if let Some(parameters) = parameters.take().filter(|_| rounds.contains(&round)) {
             // A round without senders has the noise of the one before.
             let before = snapshots.last().map_or(0.0, |snapshot| snapshot.sigma);
-            let sigma = noise(&federation).unwrap_or(before);
+            let sigma = noise(simulation).unwrap_or(before);
             snapshots.push(Snapshot { round, parameters, sigma });
         }
+        done += 1;
+        parameters =
+            rounds.contains(&simulation.round()).then(|| simulation.model().parameters.clone());
+        progress.done = done;
+        if done == of { ControlFlow::Break(()) } else { listener(progress) }
+    });
+    match run {
+        Err(FederationError::Cancelled(_)) if done == of => {}
+        run => run?,
     }
     Ok(snapshots)
 }
 
 /// σ·b of the device with the least of it in the last round.
-fn noise(federation: &Federation) -> Option<f64> {
-    let experiment = federation.experiment();
+fn noise(simulation: &Simulation) -> Option<f64> {
+    let experiment = simulation.experiment();
     let (sampling, fraction) = (experiment.privacy.sampling, experiment.learn.batch_fraction);
-    let of_device = federation.received().map(|(device, received)| {
-        let samples = federation.public_samples()[device as usize];
+    let of_device = simulation.received().iter().map(|received| {
+        let samples = simulation.public_samples()[received.device() as usize];
         received.sigma() * sampling.denominator(fraction, samples)
     });
     of_device.min_by(f64::total_cmp)

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use lapa::config::Experiment;
-use lapa_privacy::ledger::Recorded;
+use lapa_privacy::ledger::Entry;
 use lapa_privacy::{Event, Release};
 
 /// The updates on the ledger, by device, in the order of the rounds; and whether any went out
 /// without noise.
-pub(crate) fn update_releases(recorded: &[Recorded], devices: usize) -> (Vec<Vec<Release>>, bool) {
+pub(crate) fn update_releases(recorded: &[Entry], devices: usize) -> (Vec<Vec<Release>>, bool) {
     let mut releases = vec![Vec::new(); devices];
     let mut unprotected = false;
     for one in recorded {
@@ -25,7 +25,7 @@ pub(crate) fn update_releases(recorded: &[Recorded], devices: usize) -> (Vec<Vec
 pub(crate) fn disagreements(
     experiment: &Experiment,
     public_samples: &[u32],
-    recorded: &[Recorded],
+    recorded: &[Entry],
     heard: &[(u32, u32)],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -74,8 +74,8 @@ pub(crate) fn disagreements(
 mod tests {
     use super::*;
 
-    fn recorded(round: u32, device: u32) -> Recorded {
-        Recorded {
+    fn recorded(round: u32, device: u32) -> Entry {
+        Entry {
             run: "run".into(),
             data: "data".into(),
             partition: "partition".into(),
@@ -83,14 +83,14 @@ mod tests {
             device,
             attempt: 1,
             event: Event::NonPrivate { what: "test".into() },
-            share: 1.0,
+            granted: 1.0,
             cost: f64::INFINITY,
         }
     }
 
     #[test]
     fn each_update_has_one_release_and_each_release_its_update() {
-        let wrong = |recorded: &[Recorded], heard: &[(u32, u32)]| {
+        let wrong = |recorded: &[Entry], heard: &[(u32, u32)]| {
             disagreements(&Experiment::default(), &[10, 10], recorded, heard)
         };
         let both = [recorded(1, 0), recorded(1, 1)];

@@ -1,16 +1,19 @@
 //! The releases of one device, by the code that runs.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::sync::Arc;
 
+use lapa::budget::PrivacyError;
 use lapa::config::{BatchSampling, Clip, Learn, Update};
 use lapa::data::Split;
-use lapa::learn::{Batches, Holding, Learner, LocalUpdate};
+use lapa::device::{AnswerError, Batches, Device as Simulated, Learner, Streams};
 use lapa::model::{Layer, Network, Shape, Worker};
-use lapa::privatize::{Granted, PrivateUpdate, PrivatizeError};
-use lapa::seed::{Purpose, stream};
-use lapa::transmit::{Link, error_free};
+use lapa::seed::{Purpose, Stream, stream};
+use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Recorded, Repeat, Request};
 use lapa_privacy::mechanism::{Grid, add_gaussian};
 use lapa_privacy::{Adjacency, Event, Release};
+use rand::{Rng, TryRng};
 
 use super::Mechanism;
 use crate::AuditError;
@@ -47,7 +50,9 @@ pub enum Neighbors {
 /// make the two inputs easier to tell apart.
 pub struct DeviceReleases {
     device: Device,
-    granted: Vec<Granted>,
+    recorded: Vec<Recorded>,
+    /// A record of no noise, to see what a device uploads before it.
+    bare: Recorded,
     network: Arc<Network>,
     parameters: Vec<f32>,
     data: Split,
@@ -87,12 +92,12 @@ impl DeviceReleases {
         let rest = vec![REST; records as usize - 1];
         let inputs = [place, Some(RECORD)]
             .map(|first| first.into_iter().chain(rest.iter().copied()).collect::<Vec<u32>>());
-        let granted = device.releases.iter().map(granted).collect();
+        let (recorded, bare) = record(&device.releases)?;
         let mut device = device;
         if device.learn.clip == Clip::Device {
             device.batches.public_samples = records;
         }
-        Ok(Self { device, granted, network: network.into(), parameters, data, inputs, seed })
+        Ok(Self { device, recorded, bare, network: network.into(), parameters, data, inputs, seed })
     }
 
     /// The device.
@@ -132,50 +137,87 @@ impl DeviceReleases {
             return Ok(vec![0.0; self.parameters.len()]);
         };
         let alone = Batches { sampling: BatchSampling::Full, ..*batches };
-        let holding = Holding { data: &self.data, samples: &[first], batches: alone, grid: *grid };
-        let mut update = LocalUpdate::default();
-        let mut rng = stream(self.seed, Purpose::Audit, 2, 0);
-        Learner::new(Worker::new(self.network.clone()))
-            .local_update(learn, holding, &self.parameters, &mut rng, &mut update)
-            .map_err(|_| AuditError::NotFinite)?;
+        let device = Simulated { samples: &[first], batches: alone, ..self.simulated(with) };
+        let rng = RefCell::new(stream(self.seed, Purpose::Audit, 2, 0));
+        let mut learner = Learner::new(Worker::new(self.network.clone()));
+        let uploaded = self.answer(&device, &self.bare, &rng, &mut learner)?;
+        let mut uploaded: Vec<f64> = uploaded.into_iter().map(f64::from).collect();
         if learn.clip == Clip::Sample && learn.update == Update::Gradient {
             let denominator =
                 batches.sampling.denominator(learn.batch_fraction, batches.public_samples);
             // On a grid it is the sum over the one sample.
             let divided = if grid.is_some() { 1.0 } else { f64::from(batches.public_samples) };
             let scale = divided / denominator;
-            update.gradient.iter_mut().for_each(|g| *g *= scale);
+            uploaded.iter_mut().for_each(|g| *g *= scale);
         }
-        Ok(update.gradient)
+        Ok(uploaded)
+    }
+
+    fn simulated(&self, with: bool) -> Simulated<'_> {
+        let Device { learn, batches, grid, .. } = &self.device;
+        Simulated {
+            number: 0,
+            learn,
+            records: &self.data,
+            samples: &self.inputs[usize::from(with)],
+            batches: *batches,
+            grid: *grid,
+        }
+    }
+
+    /// The answer of a device that draws its batch and its noise from one stream.
+    fn answer(
+        &self,
+        device: &Simulated<'_>,
+        recorded: &Recorded,
+        rng: &RefCell<Stream>,
+        learner: &mut Learner,
+    ) -> Result<Vec<f32>, AuditError> {
+        let (mut batch, mut noise) = (Shared(rng), Shared(rng));
+        let streams = Streams { batch: &mut batch, noise: &mut noise };
+        let reply = device.answer(&self.parameters, recorded, 1.0, streams, learner, Vec::new());
+        let reply = reply.map_err(|error| match error {
+            AnswerError::NotFinite(_) => AuditError::NotFinite,
+            AnswerError::Privacy(error) => error.into(),
+        })?;
+        Ok(reply.update.into_gradient())
+    }
+}
+
+/// A stream that is drawn from in two places.
+struct Shared<'a>(&'a RefCell<Stream>);
+
+impl TryRng for Shared<'_> {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.0.borrow_mut().next_u32())
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.0.borrow_mut().next_u64())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        self.0.borrow_mut().fill_bytes(bytes);
+        Ok(())
     }
 }
 
 impl Mechanism for DeviceReleases {
     fn releases(&self, with: bool, draw: u64) -> Result<Vec<f32>, AuditError> {
-        let Device { learn, batches, grid, .. } = &self.device;
-        let holding = Holding {
-            data: &self.data,
-            samples: &self.inputs[usize::from(with)],
-            batches: *batches,
-            grid: *grid,
-        };
-        let mut rng = stream(self.seed, Purpose::Audit, u64::from(with), draw);
+        let device = self.simulated(with);
+        let rng = RefCell::new(stream(self.seed, Purpose::Audit, u64::from(with), draw));
         let mut learner = Learner::new(Worker::new(self.network.clone()));
-        let mut update = LocalUpdate::default();
-        let mut released = Vec::with_capacity(self.granted.len() * self.parameters.len());
-        for granted in &self.granted {
-            learner
-                .local_update(learn, holding, &self.parameters, &mut rng, &mut update)
-                .map_err(|_| AuditError::NotFinite)?;
-            let private =
-                PrivateUpdate::new(&update, granted, grid.as_ref(), &mut rng, Vec::new())?;
+        let mut released = Vec::with_capacity(self.recorded.len() * self.parameters.len());
+        for recorded in &self.recorded {
             let first = released.len();
-            released.extend_from_slice(error_free(private).gradient());
+            released.extend(self.answer(&device, recorded, &rng, &mut learner)?);
             // A receiver no better than declared: it has the noise that is counted, and no more.
-            if let Event::Release(Release { kappa, sigma_channel, .. }) = granted.event {
+            if let Event::Release(Release { kappa, sigma_channel, .. }) = *recorded.event() {
                 let counted = kappa.sqrt() * sigma_channel;
-                add_gaussian(&mut released[first..], counted, &mut rng)
-                    .map_err(PrivatizeError::from)?;
+                add_gaussian(&mut released[first..], counted, &mut *rng.borrow_mut())
+                    .map_err(PrivacyError::from)?;
             }
         }
         Ok(released)
@@ -201,16 +243,23 @@ fn batch(device: &Device, records: u32) -> f64 {
     (device.learn.batch_fraction * f64::from(records)).round().max(1.0)
 }
 
-fn granted(release: &Release) -> Granted {
-    Granted {
-        device: 0,
-        link: Link::ideal(0),
-        scale: 1.0,
-        sigma_channel: release.sigma_channel,
-        share: f64::NAN,
-        sigma_required: release.sigma(),
-        event: Event::Release(release.clone()),
-        epsilon: f64::NAN,
-        angle: None,
+/// Records of the releases, and of one without noise, in a ledger that is gone with the audit.
+fn record(releases: &[Release]) -> Result<(Vec<Recorded>, Recorded), AuditError> {
+    let mut ledger = Ledger::in_memory().map_err(PrivacyError::from)?;
+    let data = DataKey { data: "audit".into(), partition: "audit".into() };
+    let (epsilon, capacity) = (f64::INFINITY, f64::INFINITY);
+    let budget = DeclaredBudget { kind: "audit".into(), epsilon, delta: 0.5, capacity };
+    ledger.begin_run("audit", &data, &[(0, budget)]).map_err(PrivacyError::from)?;
+    let bare = Event::NonPrivate { what: "an upload before its noise".into() };
+    let events = releases.iter().cloned().map(Event::Release).chain([bare]);
+    let mut recorded = Vec::with_capacity(releases.len() + 1);
+    let request = [Request { device: 0, cost: f64::INFINITY }];
+    for (round, event) in (1..).zip(events) {
+        let offers = ledger.offer("audit", round, Repeat::Replay, 0.0, &request);
+        let one = offers.and_then(|offers| offers.record([(event, f64::INFINITY)]));
+        recorded.extend(one.map_err(PrivacyError::from)?.into_iter().flatten());
     }
+    // Unwrap safety: nothing is refused without a limit.
+    let bare = recorded.pop().expect("an unlimited budget grants everything");
+    Ok((recorded, bare))
 }

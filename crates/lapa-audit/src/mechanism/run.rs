@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use lapa::config::{AllocatorName, Experiment};
-use lapa::learn::Batches;
-use lapa::privatize::grid;
+use lapa::device::Batches;
+use lapa::device::grid;
 use lapa_privacy::allocate::Basis;
 use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
 use lapa_report::page::Table;
@@ -14,6 +14,7 @@ use crate::{
     Attack, AuditError, Effort, Exhibit, Finding, Listener, Options, Progress, Repeated, Statement,
     Verdict,
 };
+use lapa::simulation::Cancelled;
 
 /// The part of the level that goes to records whose gradients are not numbers: what they give away
 /// is gross, or nothing.
@@ -51,9 +52,9 @@ pub fn run(
     let of = draws + if certified { HOSTILE_DRAWS } else { 0 };
     let mut tick = |done: u64| {
         let what = "drawing the releases of one device";
-        match listener(Progress { attack: Attack::Mechanism, what, done, of }) {
+        match listener(Progress { attack: Attack::Mechanism, what, done, of, warning: None }) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(AuditError::Stopped),
+            ControlFlow::Break(()) => Err(Cancelled.into()),
         }
     };
     let scores = draw(&releases, &test, draws, &mut tick)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapa::config::Experiment;
 use lapa::data::{Dataset, Split};
-use lapa::federation::FederationError;
+use lapa::error::FederationError;
 use lapa::partition::{DeviceData, Partition, partition};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_privacy::Adjacency;

@@ -97,6 +97,7 @@ pub fn run_at(
             what: "models of the same run",
             done: done as u64,
             of: coins.len() as u64,
+            warning: None,
         })
     })?;
     let attack = Attacked::new(&candidates, &coins, repetitions, statement.delta, options);

@@ -8,8 +8,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use lapa::config::Experiment;
-use lapa::federation::{Federation, FederationError};
+use lapa::error::FederationError;
 use lapa::model::{Batch, Network, Worker};
+use lapa::simulation::{Cancelled, Setup, Simulation};
 use rand::Rng;
 
 use super::candidates::{Candidates, draws};
@@ -90,7 +91,7 @@ impl<'a> Repeater<'a> {
         Ok(repetitions.into_iter().flatten().collect())
     }
 
-    /// One repetition; none if it was stopped.
+    /// One repetition; `None` if it was cancelled.
     fn repeat(
         &self,
         which: usize,
@@ -98,26 +99,30 @@ impl<'a> Repeater<'a> {
         stop: &AtomicBool,
     ) -> Result<Option<Repetition>, AuditError> {
         let candidates = self.candidates;
-        let mut federation = Federation::with_records(
+        let mut federation = Setup::with_records(
             self.experiment.clone(),
             candidates.data().clone(),
             self.network()?,
             candidates.partition(coins),
             &candidates.sizes(),
-        )?;
+        )?
+        .in_memory()
+        .map_err(FederationError::from)?;
         federation.redraw(draws(self.seed, REPETITION, which as u64).next_u64());
-        while federation.round() < self.experiment.run.rounds {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            federation.next_round()?;
+        let flow = || match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        match federation.run(&mut |_, _| flow()) {
+            Err(FederationError::Cancelled(_)) => return Ok(None),
+            run => run?,
         }
-        let (accuracy, _) = federation.evaluate();
+        let (accuracy, _) = federation.evaluate().ok_or(AuditError::NotFinite)?;
         Ok(Some(Repetition { confidences: self.confidences(&federation)?, accuracy }))
     }
 
     /// φ of each record under the model that is handed out.
-    fn confidences(&self, federation: &Federation) -> Result<Vec<f64>, AuditError> {
+    fn confidences(&self, federation: &Simulation) -> Result<Vec<f64>, AuditError> {
         let network = Arc::new(self.network()?);
         let block = network.footprint().samples_within(BLOCK_BYTES).min(BLOCK);
         let mut worker = Worker::new(network);
@@ -168,7 +173,7 @@ fn collect(
         repetitions[which] = repetition?;
         done += 1;
         if on_done(done).is_break() {
-            return Err(AuditError::Stopped);
+            return Err(Cancelled.into());
         }
     }
     Ok(())

@@ -286,7 +286,7 @@ fn a_listener_can_break_off() {
         heard += 1;
         if heard < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    assert!(matches!(result, Err(AuditError::Stopped)));
+    assert!(matches!(result, Err(AuditError::Cancelled(_))));
     assert_eq!(heard, 2);
 }
 

@@ -6,7 +6,7 @@ mod sampling;
 mod transcript;
 
 use lapa::config::{BatchSampling, Clip, Experiment, Learn, Update};
-use lapa::learn::Batches;
+use lapa::device::Batches;
 use lapa_audit::mechanism::{
     Bounds, Device, DeviceReleases, Distinguisher, Mechanism, Neighbors, draw,
 };

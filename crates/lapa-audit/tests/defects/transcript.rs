@@ -1,11 +1,8 @@
 //! Noise that is not as the ledger says, in what was received.
 
-use lapa::learn::LocalUpdate;
-use lapa::privatize::{Granted, PrivateUpdate};
 use lapa::seed::{Purpose, stream};
-use lapa::transmit::{Link, Received, error_free};
 use lapa_audit::ledger::{Checks, Heard};
-use lapa_privacy::Event;
+use lapa_privacy::mechanism::release_gaussian;
 
 use super::*;
 
@@ -13,23 +10,14 @@ const COORDINATES: usize = 5000;
 const DEVICES: u32 = 3;
 
 /// What a device sends; its noise is from a stream of (seed, round, device).
-fn send(sigma: f64, stream_of: (u64, u64)) -> Received {
-    let granted = Granted {
-        device: 0,
-        link: Link::ideal(0),
-        scale: 1.0,
-        sigma_channel: 0.0,
-        share: f64::NAN,
-        sigma_required: sigma,
-        event: Event::Release(release(sigma)),
-        epsilon: f64::NAN,
-        angle: None,
-    };
+fn send(sigma: f64, stream_of: (u64, u64)) -> Vec<f32> {
     // Gradients that are large in a few coordinates.
-    let gradient = (0..COORDINATES).map(|i| if i % 10 == 0 { 0.3 } else { 1e-3 }).collect();
-    let update = LocalUpdate { gradient, ..LocalUpdate::default() };
+    let gradient: Vec<f64> =
+        (0..COORDINATES).map(|i| if i % 10 == 0 { 0.3 } else { 1e-3 }).collect();
     let mut rng = stream(3, Purpose::Noise, stream_of.0, stream_of.1);
-    error_free(PrivateUpdate::new(&update, &granted, None, &mut rng, Vec::new()).unwrap())
+    let mut sent = Vec::new();
+    release_gaussian(&gradient, sigma, &mut rng, &mut sent).unwrap();
+    sent
 }
 
 /// The checks on a transcript whose noise has the standard deviation `sigma` and is drawn from the
@@ -37,11 +25,11 @@ fn send(sigma: f64, stream_of: (u64, u64)) -> Received {
 fn checks(sigma: f64, stream_of: impl Fn(u32, u32) -> (u64, u64)) -> Checks {
     let mut checks = Checks::new();
     for round in 1..=4 {
-        let sent: Vec<Received> =
+        let sent: Vec<Vec<f32>> =
             (0..DEVICES).map(|device| send(sigma, stream_of(round, device))).collect();
         let heard: Vec<Heard<'_>> = (0..)
             .zip(&sent)
-            .map(|(device, sent)| Heard { device, gradient: sent.gradient(), sigma: 0.1 })
+            .map(|(device, sent)| Heard { device, gradient: sent, sigma: 0.1 })
             .collect();
         checks.observe(round, &heard);
     }

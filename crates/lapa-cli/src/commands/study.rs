@@ -82,6 +82,7 @@ pub fn run_loaded(
                 let rounds = cells[cell].experiment().run.rounds;
                 progress.moved(cell, works[cell] * f64::from(round) / f64::from(rounds));
             }
+            Event::Warning { warning, .. } => progress.say(&format!("warning: {warning}")),
             Event::Finished { cell, .. } => progress.finished(cell, works[cell]),
             Event::Failed { cell, error } => {
                 progress.finished(cell, works[cell]);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use lapa::budget::round_up;
 use lapa::config::{Experiment, Override};
-use lapa::privatize::round_up;
 use lapa_study::statistics::Estimate;
 use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, PointResult, Sweep};
 use serde_json::{Value, json};

@@ -127,13 +127,13 @@ fn a_ledger_that_cannot_be_written_can_be_read() {
     for with_log in [false, true] {
         if with_log {
             // On the log only, since the ledger is open.
-            let terms = ledger.terms().unwrap();
+            let terms = ledger.declarations().unwrap();
             let data = lapa_privacy::ledger::DataKey {
                 data: terms[0].data.clone(),
                 partition: terms[0].partition.clone(),
             };
             let more = terms.iter().map(|declared| {
-                let mut terms = declared.terms.clone();
+                let mut terms = declared.budget.clone();
                 terms.epsilon += 1.0;
                 (declared.device, terms)
             });

@@ -72,7 +72,7 @@ fn federate(experiment: &Experiment, folder: &Path) -> [String; 2] {
     if !asked.is_empty() {
         let answer = |asked: lapa::remote::Question| {
             let device = &mut devices[asked.device as usize];
-            (asked.device, device.histogram(&run, asked.share).unwrap())
+            (asked.device, device.histogram(&run, asked.cost).unwrap())
         };
         let counts: BTreeMap<_, _> = asked.into_iter().map(answer).collect();
         station.learn_histograms(counts).unwrap();
@@ -83,7 +83,7 @@ fn federate(experiment: &Experiment, folder: &Path) -> [String; 2] {
         for asked in station.ask(&all).unwrap() {
             let device = &mut devices[asked.device as usize];
             let (round, model) = (asked.round, station.parameters());
-            let answer = device.train(&run, round, model, asked.share).unwrap();
+            let answer = device.train(&run, round, model, asked.cost).unwrap();
             answers.insert(asked.device, answer.into_gradient());
         }
         station.step(answers).unwrap();

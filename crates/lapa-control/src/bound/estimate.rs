@@ -1,7 +1,7 @@
 //! The constants of the bound, as a pilot run of a simulation shows them.
 //!
 //! None of this is private: it reads exact losses and gradients of the devices
-//! ([`Federation::study`](lapa::federation::Federation::study)). Models here are not strongly
+//! ([`Simulation::study`](lapa::simulation::Simulation::study)). Models here are not strongly
 //! convex, so these are estimates along one path, not constants.
 
 use lapa::observe::{Quantiles, number};

@@ -1,7 +1,7 @@
 //! What of an experiment the theorem does not cover.
 
-use lapa::aggregate::Threshold;
 use lapa::config::{Access, Experiment, ModelName, Rule, Update, UplinkName};
+use lapa::radio::Threshold;
 
 /// Why the bound is no guarantee for this experiment, a sentence each. It never is: no built-in
 /// model has a strongly convex loss.

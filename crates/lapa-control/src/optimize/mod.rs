@@ -13,6 +13,8 @@ pub use random::RandomSearch;
 
 use std::ops::ControlFlow;
 
+use lapa::simulation::Cancelled;
+
 use crate::power::{Evaluation, Objective, ObjectiveError};
 
 /// What an optimizer reports while it works.
@@ -46,8 +48,8 @@ pub enum OptimizeError {
     #[error(transparent)]
     Objective(#[from] ObjectiveError),
     /// The listener broke off.
-    #[error("stopped")]
-    Stopped,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// No allocation that was tried has a finite objective.
     #[error("{optimizer}: none of {evaluations} power allocations has a finite objective")]
     NothingFinite {

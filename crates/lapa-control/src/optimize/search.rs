@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use lapa::simulation::Cancelled;
+
 use super::{OptimizeError, Optimum, Progress};
 use crate::power::{Evaluation, Limits, Objective};
 
@@ -52,7 +54,7 @@ impl<'a> Search<'a> {
         let (evaluations, of, best) = (self.evaluations, self.of, self.least());
         match (self.on_progress)(Progress { evaluations, of, best }) {
             ControlFlow::Continue(()) => Ok(evaluation),
-            ControlFlow::Break(()) => Err(OptimizeError::Stopped),
+            ControlFlow::Break(()) => Err(Cancelled.into()),
         }
     }
 

@@ -250,7 +250,9 @@ impl Chooser {
         let (problem, releases) = (&self.problem, &self.pilot.releases);
         let cost = privacy_cost_until(problem, amplitudes, releases, privacy.delta, on_device);
         let cost = match cost {
-            Err(CostError::Stopped) => return Err(OptimizeError::Stopped.into()),
+            Err(CostError::Cancelled(cancelled)) => {
+                return Err(OptimizeError::from(cancelled).into());
+            }
             // Some costs are known only for a whole schedule.
             Err(CostError::Account { source: AccountError::Unsupported { .. }, .. }) => None,
             cost => Some(cost?),

@@ -1,8 +1,11 @@
 //! Judging powers by training with them.
 
+use std::ops::ControlFlow;
+
 use lapa::config::{Experiment, PowerChoice, Powers};
 use lapa::data::Dataset;
-use lapa::federation::{Federation, FederationError};
+use lapa::error::FederationError;
+use lapa::simulation::{Event, Simulation};
 
 use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem};
 use crate::power::{Evaluation, Limits, Objective, ObjectiveError};
@@ -41,22 +44,25 @@ impl Live {
         let mut pilot = self.pilot.clone();
         pilot.transmit.power_w = Powers::Each(amplitudes.iter().map(|p| p * p).collect());
         let mut federation =
-            Federation::new(pilot, self.data.clone()).map_err(PhaseError::training)?;
+            Simulation::new(pilot, self.data.clone()).map_err(PhaseError::training)?;
         let mut records = Vec::new();
-        for _ in 0..self.experiment.run.rounds {
-            match federation.next_round() {
-                Ok(record) => records.push(record),
-                // So much noise that training fails is as bad as can be.
-                Err(FederationError::Diverged { .. }) => {
-                    let never = vec![self.rounds(); amplitudes.len()];
-                    return Ok(Evaluation {
-                        objective: f64::INFINITY,
-                        switching_round: never,
-                        worst_under_noising: 1.0,
-                    });
-                }
-                Err(error) => return Err(PhaseError::training(error)),
+        // Its warnings are those of the pilot.
+        let run = federation.run(&mut |_, event| {
+            if let Event::Round(record) = event {
+                records.push(record.clone());
             }
+            ControlFlow::Continue(())
+        });
+        match run {
+            // So much noise that training fails is as bad as can be.
+            Err(FederationError::Diverged { .. }) => {
+                return Ok(Evaluation {
+                    objective: f64::INFINITY,
+                    switching_round: vec![self.rounds(); amplitudes.len()],
+                    worst_under_noising: 1.0,
+                });
+            }
+            run => run.map_err(PhaseError::training)?,
         }
         let pilot = Pilot::new(&federation, &records)?;
         Ok(problem(&self.experiment, &pilot)?.evaluate(amplitudes)?)

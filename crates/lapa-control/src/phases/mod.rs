@@ -9,15 +9,16 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use lapa::aggregate::Threshold;
 use lapa::atomic::write_atomically;
 use lapa::config::{
     Access, AllocatorName, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers,
 };
 use lapa::data::Dataset;
-use lapa::federation::Federation;
+use lapa::error::FederationError;
 use lapa::files;
+use lapa::radio::Threshold;
 use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_records, read_summary};
+use lapa::simulation::{Event, Simulation};
 use lapa_privacy::ledger::Ledger;
 
 pub use choice::{Choice, Chooser, PowerMethod};
@@ -227,7 +228,9 @@ pub fn pilot_and_run(
         on_event(PhaseEvent::Optimizing { optimizer, progress })
     });
     let choice = match chosen {
-        Err(PhaseError::Optimize(crate::optimize::OptimizeError::Stopped)) => return stopped(),
+        Err(PhaseError::Optimize(crate::optimize::OptimizeError::Cancelled(_))) => {
+            return stopped();
+        }
         choice => choice?,
     };
     if let Some(agent) = chooser.agent() {
@@ -307,8 +310,8 @@ pub fn execute_pilot(
     {
         return Ok(None);
     }
-    let federation = Federation::new(wanted, data).map_err(PhaseError::training)?;
-    let devices = federation.budgets().devices();
+    let federation = Simulation::new(wanted, data).map_err(PhaseError::training)?;
+    let devices = federation.books().devices();
     let records = read_records(folder, federation.experiment(), devices)?;
     let mut pilot = Pilot::new(&federation, &records)?;
     if let Some(factor) = budget_factor(&federation)? {
@@ -322,7 +325,7 @@ pub fn execute_pilot(
 pub fn pilot_in_memory(
     experiment: &Experiment,
     data: &Dataset,
-    on_round: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    listener: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
 ) -> Result<Option<Pilot>, PhaseError> {
     check(experiment)?;
     if experiment.control.pilot == PilotData::Private {
@@ -330,15 +333,19 @@ pub fn pilot_in_memory(
     }
     let digits = pilot_data(experiment, data)?;
     let pilot = pilot_experiment(experiment, None);
-    let mut federation = Federation::new(pilot, digits).map_err(PhaseError::training)?;
+    let mut simulation = Simulation::new(pilot, digits).map_err(PhaseError::training)?;
     let mut records = Vec::new();
-    while federation.round() < experiment.run.rounds {
-        if on_round(federation.round()).is_break() {
-            return Ok(None);
+    let run = simulation.run(&mut |_, event| {
+        if let Event::Round(record) = event {
+            records.push(record.clone());
         }
-        records.push(federation.next_round().map_err(PhaseError::training)?);
+        listener(event)
+    });
+    match run {
+        Err(FederationError::Cancelled(_)) => return Ok(None),
+        run => run.map_err(PhaseError::training)?,
     }
-    Pilot::new(&federation, &records).map(Some)
+    Pilot::new(&simulation, &records).map(Some)
 }
 
 /// A finished pilot on private data counts only if its releases are in the ledger.
@@ -365,8 +372,8 @@ fn write(path: &Path, text: &str) -> Result<(), PhaseError> {
 
 /// How much less noise the run's part of the budget asks for than the pilot's; none where the pilot
 /// had a budget of its own.
-fn budget_factor(pilot: &Federation) -> Result<Option<f64>, PhaseError> {
+fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
     let Some(share) = pilot.experiment().privacy.budget_share else { return Ok(None) };
-    let sigma = |part: f64| pilot.budgets().even_sigma(0, part).map_err(PhaseError::training);
+    let sigma = |part: f64| pilot.books().even_sigma(0, part).map_err(PhaseError::training);
     Ok(sigma(1.0 - share)?.zip(sigma(share)?).map(|(run, pilot)| run / pilot))
 }

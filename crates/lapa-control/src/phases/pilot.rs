@@ -5,9 +5,9 @@ use lapa::config::{
     PowerChoice, Powers,
 };
 use lapa::data::{self, DataName, Dataset};
-use lapa::federation::Federation;
 use lapa::observe::{DeviceRecords, RoundRecord};
-use lapa::transmit::Links;
+use lapa::radio::Links;
+use lapa::simulation::Simulation;
 use lapa_privacy::Release;
 use std::path::PathBuf;
 
@@ -86,8 +86,8 @@ pub struct Pilot {
 
 impl Pilot {
     /// Reads a pilot off its records. `federation` is that of the pilot; it need not have run.
-    pub fn new(federation: &Federation, records: &[RoundRecord]) -> Result<Self, PhaseError> {
-        let (experiment, budgets) = (federation.experiment(), federation.budgets());
+    pub fn new(federation: &Simulation, records: &[RoundRecord]) -> Result<Self, PhaseError> {
+        let (experiment, budgets) = (federation.experiment(), federation.books());
         let devices = budgets.devices() as usize;
         let cells = records.len() * devices;
         let mut arrays = TraceArrays {

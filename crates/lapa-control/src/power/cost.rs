@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use lapa::simulation::Cancelled;
 use lapa_privacy::accountant::{Accountant, Gdp, Rdp};
 use lapa_privacy::{AccountError, EventError, Mechanism, NoiseKind, Release};
 
@@ -29,8 +30,8 @@ pub enum CostError {
         device: usize,
     },
     /// The listener broke off.
-    #[error("stopped")]
-    Stopped,
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
     /// The amplitudes have no meaning.
     #[error(transparent)]
     Amplitudes(#[from] ObjectiveError),
@@ -93,7 +94,7 @@ pub fn privacy_cost_until(
     let mut cost = PrivacyCost { counted: 0.0, artificial_only: 0.0 };
     for (device, release) in releases.iter().enumerate() {
         if on_device().is_break() {
-            return Err(CostError::Stopped);
+            return Err(Cancelled.into());
         }
         let trust = trace.arrays().trust[device];
         let cells = (device..trace.rounds() * devices).step_by(devices);

@@ -14,7 +14,7 @@ pub use closed_form::closed_form;
 pub use cost::{CostError, PrivacyCost, privacy_cost, privacy_cost_until};
 pub use evaluation::{Evaluation, Objective, ObjectiveError};
 pub use example::example;
-pub use lapa::privatize::NoiseRule;
+pub use lapa::budget::NoiseRule;
 pub use limits::{Limits, LimitsError};
 pub use problem::{Noise, Problem, ProblemError};
 pub use trace::{Trace, TraceArrays, TraceError};

@@ -6,8 +6,8 @@
 //! if `need` = σ_req²/(κc₀²ν₁) is above 1/P. That number does not depend on the powers, and given
 //! the switching round a device's part of the objective is a + b/P: both are prepared here once.
 
+use lapa::budget::{NoiseRule, top_up};
 use lapa::config::BoundForm;
-use lapa::privatize::{NoiseRule, top_up};
 
 use super::evaluation::{Evaluation, Objective, ObjectiveError};
 use super::{Limits, Trace};

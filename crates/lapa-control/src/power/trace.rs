@@ -10,7 +10,7 @@ pub struct TraceArrays {
     /// σ_n²/(2‖h_k‖²) of each round and device: ν at 1 W. At p_k² watts, ν is this over p_k².
     pub nu_at_watt: Vec<f64>,
     /// c² of each device's updates without artificial noise, C²/q: see
-    /// [`power_scale`](lapa::privatize::power_scale).
+    /// [`power_scale`](lapa::budget::power_scale).
     pub quiet_scale_squared: Vec<f64>,
     /// κ of each device: the share of the receiver's noise that may be counted.
     pub trust: Vec<f64>,

@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params
 
 use super::error::{At, LedgerError};
 use super::seal::Seal;
-use super::{DataKey, Ledger, Terms, sum};
+use super::{DataKey, DeclaredBudget, Ledger};
+use crate::filter::left_of;
 
 impl Ledger {
     /// Begins a run, or resumes it: declares what its devices may spend on this data, and returns
@@ -16,14 +17,14 @@ impl Ledger {
     /// Runs on the same data share what is left: they need the same partition, and for each device
     /// the same kind of filter and δ. ε and the capacity are the run's own: a run is refused
     /// what would take the spending of all runs past *its* capacity. The guarantee over all runs
-    /// on a device is therefore that of the largest capacity declared; see [`Ledger::terms`].
+    /// on a device is therefore that of the largest capacity declared; see [`Ledger::declarations`].
     ///
     /// A run that resumes must declare the same as before, and gets what was left when it began.
     pub fn begin_run(
         &mut self,
         run: &str,
         data: &DataKey,
-        devices: &[(u32, Terms)],
+        devices: &[(u32, DeclaredBudget)],
     ) -> Result<Vec<f64>, LedgerError> {
         let mut seen = HashSet::new();
         for (device, terms) in devices {
@@ -58,7 +59,7 @@ fn declare(
     path: &Path,
     run: &str,
     data: &DataKey,
-    devices: &[(u32, Terms)],
+    devices: &[(u32, DeclaredBudget)],
 ) -> Result<Vec<f64>, LedgerError> {
     let mut seal = Seal::read(tx).at(path)?;
     let DataKey { data, partition } = data;
@@ -102,7 +103,7 @@ fn declare(
         let sql = "INSERT INTO declared VALUES (?, ?, ?, ?, ?, ?) RETURNING *";
         let row = params![run, device, data, terms.epsilon, terms.capacity, spent];
         insert(tx, &mut seal, "declared", sql, row).at(path)?;
-        starts.push(sum::left(terms.capacity, spent));
+        starts.push(left_of(terms.capacity, spent));
     }
     seal.write(tx).at(path)?;
     Ok(starts)
@@ -126,7 +127,7 @@ fn resume(
     run: &str,
     recorded: &DataKey,
     data: &DataKey,
-    devices: &[(u32, Terms)],
+    devices: &[(u32, DeclaredBudget)],
 ) -> Result<Vec<f64>, LedgerError> {
     let differs = |recorded, given| LedgerError::Resumed { run: run.to_string(), recorded, given };
     if recorded != data {
@@ -138,17 +139,17 @@ fn resume(
     let mut statement = tx.prepare(sql).at(path)?;
     let rows = statement
         .query_map([run], |row| {
-            let terms = Terms {
+            let terms = DeclaredBudget {
                 kind: row.get(1)?,
                 epsilon: row.get(2)?,
                 delta: row.get(3)?,
                 capacity: row.get(4)?,
             };
-            let left = sum::left(terms.capacity, row.get(5)?);
+            let left = left_of(terms.capacity, row.get(5)?);
             Ok((row.get(0)?, (terms, left)))
         })
         .at(path)?;
-    let declared: BTreeMap<u32, (Terms, f64)> = rows.collect::<Result<_, _>>().at(path)?;
+    let declared: BTreeMap<u32, (DeclaredBudget, f64)> = rows.collect::<Result<_, _>>().at(path)?;
 
     let others = || {
         let given: BTreeSet<_> = devices.iter().map(|(device, _)| device).collect();
@@ -157,10 +158,10 @@ fn resume(
     if declared.len() != devices.len() {
         return Err(others());
     }
-    let start = |(device, terms): &(u32, Terms)| match declared.get(device) {
+    let start = |(device, terms): &(u32, DeclaredBudget)| match declared.get(device) {
         Some((was, left)) if was == terms => Ok(*left),
         Some((was, _)) => {
-            let shown = |terms: &Terms| format!("device {device} of {terms}");
+            let shown = |terms: &DeclaredBudget| format!("device {device} of {terms}");
             Err(differs(shown(was), shown(terms)))
         }
         None => Err(others()),
@@ -169,8 +170,8 @@ fn resume(
 }
 
 /// Refuses terms without meaning.
-fn check(terms: &Terms) -> Result<(), LedgerError> {
-    let Terms { kind: _, epsilon, delta, capacity } = *terms;
+fn check(terms: &DeclaredBudget) -> Result<(), LedgerError> {
+    let DeclaredBudget { kind: _, epsilon, delta, capacity } = *terms;
     for (name, value, allowed, ok) in [
         ("epsilon", epsilon, "above 0", epsilon > 0.0),
         ("delta", delta, "above 0 and below 1", delta > 0.0 && delta < 1.0),

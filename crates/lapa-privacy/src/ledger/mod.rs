@@ -8,17 +8,18 @@
 //!
 //! ```
 //! use lapa_privacy::Event;
-//! use lapa_privacy::ledger::{DataKey, Grant, Ledger, LedgerError, Repeat, Request, Terms};
+//! use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, LedgerError, Repeat, Request};
 //!
 //! let mut ledger = Ledger::in_memory()?;
 //! let data = DataKey { data: "hash of the data".into(), partition: "hash of the deal".into() };
-//! let terms = Terms { kind: "\"none\"".into(), epsilon: 8.0, delta: 1e-5, capacity: f64::INFINITY };
-//! ledger.begin_run("run", &data, &[(0, terms)])?;
-//! let requests = [Request { device: 0, share: f64::INFINITY }];
-//! let grants = ledger.record_round("run", 1, Repeat::Replay, 0.0, &requests, &mut |_, _| {
-//!     Ok::<_, LedgerError>((Event::NonPrivate { what: "labels".into() }, f64::INFINITY))
-//! })?;
-//! assert!(matches!(grants[0], Grant::Released { cost: f64::INFINITY, .. }));
+//! let (epsilon, capacity) = (8.0, f64::INFINITY);
+//! let budget = DeclaredBudget { kind: "\"none\"".into(), epsilon, delta: 1e-5, capacity };
+//! ledger.begin_run("run", &data, &[(0, budget)])?;
+//! let requests = [Request { device: 0, cost: f64::INFINITY }];
+//! let offers = ledger.offer("run", 1, Repeat::Replay, 0.0, &requests)?;
+//! let releases = [(Event::NonPrivate { what: "labels".into() }, f64::INFINITY)];
+//! let recorded = offers.record(releases)?;
+//! assert_eq!(recorded[0].as_ref().map(|recorded| recorded.cost()), Some(f64::INFINITY));
 //! # Ok::<_, LedgerError>(())
 //! ```
 
@@ -30,7 +31,6 @@ mod query;
 mod record;
 mod schema;
 mod seal;
-mod sum;
 #[cfg(test)]
 mod tests;
 
@@ -44,9 +44,9 @@ use tempfile::TempDir;
 
 pub use crate::rounding::add_up;
 pub use error::LedgerError;
-pub use query::{Declared, Recorded};
+pub use query::{Declaration, Entry};
+pub use record::{Offers, Recorded};
 
-use crate::Event;
 use crate::mechanism::os_stream;
 use error::At;
 use place::Place;
@@ -82,9 +82,9 @@ pub struct DataKey {
     pub partition: String,
 }
 
-/// What a device's filter was declared with, before the run's first release.
+/// A device's budget, declared before the run's first release.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
+pub struct DeclaredBudget {
     /// The kind of filter, as JSON; opaque here. Costs of different kinds do not add up.
     pub kind: String,
     /// ε
@@ -106,31 +106,13 @@ pub enum Repeat {
     ChargeAgain,
 }
 
-/// What a device asks for in a round.
+/// A device's request in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// The device.
     pub device: u32,
-    /// The share of its budget, in the filter's currency.
-    pub share: f64,
-}
-
-/// What a device got.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Grant {
-    /// The device may release `event`.
-    Released {
-        /// What was granted: what was asked for, or what is left.
-        share: f64,
-        /// What was charged.
-        cost: f64,
-        /// The release.
-        event: Event,
-        /// Whether less was granted than asked for.
-        truncated: bool,
-    },
-    /// Less than the floor is left: the device must release nothing.
-    Refused,
+    /// The part of its budget, in the filter's currency.
+    pub cost: f64,
 }
 
 impl Ledger {
@@ -267,7 +249,7 @@ impl fmt::Display for Repeat {
     }
 }
 
-impl fmt::Display for Terms {
+impl fmt::Display for DeclaredBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, epsilon, delta, capacity } = self;
         write!(f, "kind {kind}, epsilon {epsilon}, delta {delta:e} and capacity {capacity}")

@@ -5,12 +5,12 @@ use std::path::Path;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::error::{At, LedgerError};
-use super::{Ledger, Terms};
+use super::{DeclaredBudget, Ledger};
 use crate::Event;
 
-/// A release in the ledger.
+/// An entry of the ledger: one release.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct Entry {
     /// The run.
     pub run: String,
     /// Hash of the data set.
@@ -25,15 +25,15 @@ pub struct Recorded {
     pub attempt: u32,
     /// What was released.
     pub event: Event,
-    /// The share that was granted.
-    pub share: f64,
+    /// The cost that was granted.
+    pub granted: f64,
     /// What was charged.
     pub cost: f64,
 }
 
-/// What a run declared for a device.
+/// The declaration of a run for a device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Declared {
+pub struct Declaration {
     /// The run.
     pub run: String,
     /// Hash of the data set.
@@ -42,8 +42,8 @@ pub struct Declared {
     pub partition: String,
     /// The device.
     pub device: u32,
-    /// What its filter was declared with.
-    pub terms: Terms,
+    /// The budget.
+    pub budget: DeclaredBudget,
     /// Spending on the device's data before the run began.
     pub spent_at_start: f64,
     /// What has been spent on the device's data, by all runs.
@@ -90,7 +90,7 @@ impl Ledger {
     }
 
     /// A device's releases in a run, in the order they were recorded.
-    pub fn history(&self, run: &str, device: u32) -> Result<Vec<Recorded>, LedgerError> {
+    pub fn history(&self, run: &str, device: u32) -> Result<Vec<Entry>, LedgerError> {
         self.expect(run, device)?;
         self.recorded("AND run = ? AND device = ?", params![run, device])
     }
@@ -102,28 +102,28 @@ impl Ledger {
     }
 
     /// The releases of the time before a run began, in the order they were recorded.
-    pub fn releases_before(&self, run: &str) -> Result<Vec<Recorded>, LedgerError> {
+    pub fn releases_before(&self, run: &str) -> Result<Vec<Entry>, LedgerError> {
         self.recorded("AND id <= (SELECT earlier FROM run WHERE run = ?)", [run])
     }
 
     /// All releases, in the order they were recorded.
-    pub fn releases(&self) -> Result<Vec<Recorded>, LedgerError> {
+    pub fn releases(&self) -> Result<Vec<Entry>, LedgerError> {
         self.recorded("", [])
     }
 
     /// What every run declared, by data, device, and in the order the runs began.
-    pub fn terms(&self) -> Result<Vec<Declared>, LedgerError> {
+    pub fn declarations(&self) -> Result<Vec<Declaration>, LedgerError> {
         let sql = "SELECT run, data, partition, device, kind, epsilon, delta, capacity,
                    start_spent, spent FROM declared
                    JOIN account USING (data, device) JOIN data USING (data)
                    ORDER BY data, device, declared.rowid";
         self.rows(sql, [], |row| {
-            Ok(Declared {
+            Ok(Declaration {
                 run: row.get(0)?,
                 data: row.get(1)?,
                 partition: row.get(2)?,
                 device: row.get(3)?,
-                terms: Terms {
+                budget: DeclaredBudget {
                     kind: row.get(4)?,
                     epsilon: row.get(5)?,
                     delta: row.get(6)?,
@@ -150,7 +150,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn recorded(&self, only: &str, params: impl Params) -> Result<Vec<Recorded>, LedgerError> {
+    fn recorded(&self, only: &str, params: impl Params) -> Result<Vec<Entry>, LedgerError> {
         let sql = format!(
             "SELECT run, data, partition, round, device, attempt, share, cost, event FROM record
              JOIN run USING (run) JOIN data USING (data)
@@ -160,8 +160,8 @@ impl Ledger {
             let event = event_of(&row.get::<_, String>(8)?, &self.path);
             let (run, data, partition) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (round, device, attempt) = (row.get(3)?, row.get(4)?, row.get(5)?);
-            let (share, cost) = (row.get(6)?, row.get(7)?);
-            Ok(event.map(|event| Recorded {
+            let (granted, cost) = (row.get(6)?, row.get(7)?);
+            Ok(event.map(|event| Entry {
                 run,
                 data,
                 partition,
@@ -169,7 +169,7 @@ impl Ledger {
                 device,
                 attempt,
                 event,
-                share,
+                granted,
                 cost,
             }))
         })?;

@@ -1,81 +1,157 @@
-//! One round: check, record and charge, in one transaction.
+//! One round: offer, price, record, in one transaction.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
+use rusqlite::{OptionalExtension, ToSql, Transaction, TransactionBehavior, params};
 
 use super::error::{At, LedgerError};
+use super::place::Place;
 use super::query::event_of;
 use super::seal::Seal;
-use super::{Grant, Ledger, Repeat, Request, sum};
+use super::{Ledger, Repeat, Request};
 use crate::Event;
+use crate::filter::{Decision, left_of};
 
-/// What a round of a run knows.
+/// Proof that a release is in a ledger: only [`Offers::record`] makes one, and only after the disk
+/// has it. No noise is drawn without it.
+#[derive(Debug, PartialEq)]
+pub struct Recorded {
+    device: u32,
+    asked: f64,
+    granted: f64,
+    cost: f64,
+    event: Event,
+}
+
+impl Recorded {
+    /// The device.
+    pub fn device(&self) -> u32 {
+        self.device
+    }
+
+    /// Cost that was granted: what was asked for, or what was left.
+    pub fn granted(&self) -> f64 {
+        self.granted
+    }
+
+    /// Cost that was charged.
+    pub fn cost(&self) -> f64 {
+        self.cost
+    }
+
+    /// The release.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// True if less was granted than asked for.
+    pub fn is_truncated(&self) -> bool {
+        self.granted < self.asked
+    }
+}
+
+/// An open round: what each device may spend, decided but not yet charged. No other process can
+/// change the ledger while it lives; dropped, it leaves the ledger as it was.
+pub struct Offers<'a> {
+    round: Round<'a>,
+    offers: Vec<Offer>,
+}
+
+/// The decision on one request.
+struct Offer {
+    request: Request,
+    attempt: u32,
+    spent: f64,
+    left: f64,
+    granted: Option<f64>,
+    /// The release on record, if the round is replayed and had one.
+    replayed: Option<Replayed>,
+}
+
+/// The outcome of an earlier attempt at the round: its cost and event, or a refusal.
+type Replayed = Option<(f64, Event)>;
+
+/// A round of a run.
 struct Round<'a> {
-    tx: &'a Connection,
+    tx: Transaction<'a>,
     path: &'a Path,
+    place: Option<&'a Place>,
     run: &'a str,
     round: u32,
-    floor: f64,
     seal: Seal,
 }
 
 impl Ledger {
-    /// Decides what each device may release in a round, and charges it. When this returns, the
-    /// record is on the disk: only then may noise be drawn and anything leave a device. Round 0 is
-    /// what leaves devices once, before the first round.
+    /// Decides what each device may spend in a round. Round 0 is what leaves devices once, before
+    /// the first round.
     ///
-    /// A device is granted the share it asks for or what is left, whichever is less; if that is
-    /// 0 or below `floor` it is refused. `release` says for a device and its granted share what
-    /// will be released and what it costs, which must be no more than what is left. It must draw
-    /// no noise. Its error, or any other, leaves the ledger as it was.
-    ///
-    /// A ledger that is no longer where it was opened is refused before and after: what leaves a
-    /// device must be on a record that others find.
+    /// A device is granted the cost it asks for or what is left, whichever is less, and refused if
+    /// that is 0 or below `floor` ([`Decision`]).
     ///
     /// A round that is recorded already is repeated as `repeat` says. A replay must ask for the
-    /// same shares and give the same events; it gets the recorded grants and pays nothing.
-    pub fn record_round<E: From<LedgerError>>(
-        &mut self,
-        run: &str,
+    /// same costs and give the same events; it gets the recorded grants and pays nothing.
+    pub fn offer<'a>(
+        &'a mut self,
+        run: &'a str,
         round: u32,
         repeat: Repeat,
         floor: f64,
         requests: &[Request],
-        release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
-    ) -> Result<Vec<Grant>, E> {
+    ) -> Result<Offers<'a>, LedgerError> {
         check(floor, requests)?;
         self.expect_in_place()?;
-        let path = &self.path;
-        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
+        let Self { conn, path, place, .. } = self;
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).at(path)?;
         let seal = Seal::read(&tx).at(path)?;
-        let mut here = Round { tx: &tx, path, run, round, floor, seal };
-        here.agree(repeat)?;
-        let mut grants = Vec::with_capacity(requests.len());
-        for request in requests {
-            let last = here.last(request.device)?;
-            grants.push(match (repeat, last) {
-                (Repeat::Replay, Some((_, asked, grant))) => {
-                    here.replay(request, asked, grant, release)?
-                }
-                (_, last) => {
-                    let attempt = last.map_or(1, |(attempt, ..)| attempt + 1);
-                    here.charge(request, attempt, release)?
-                }
-            });
+        let mut round = Round { tx, path, place: place.as_ref(), run, round, seal };
+        round.agree(repeat)?;
+        let offers = requests.iter().map(|request| round.decide(request, repeat, floor));
+        let offers = offers.collect::<Result<_, _>>()?;
+        Ok(Offers { round, offers })
+    }
+}
+
+impl Offers<'_> {
+    /// The cost granted to each request; `None` where it is refused.
+    pub fn granted(&self) -> impl Iterator<Item = Option<f64>> {
+        self.offers.iter().map(|offer| offer.granted)
+    }
+
+    /// Charges the releases and their costs, one for each grant, in the order of the requests. When
+    /// this returns, the record is on the disk: only then may noise be drawn and anything leave a
+    /// device. An error leaves the ledger as it was.
+    ///
+    /// A ledger that is no longer where it was opened is refused: what leaves a device must be on a
+    /// record that others find.
+    ///
+    /// # Panics
+    /// If there are fewer releases than grants.
+    pub fn record(
+        self,
+        releases: impl IntoIterator<Item = (Event, f64)>,
+    ) -> Result<Vec<Option<Recorded>>, LedgerError> {
+        let Self { mut round, offers } = self;
+        let mut releases = releases.into_iter();
+        let mut recorded = Vec::with_capacity(offers.len());
+        for offer in offers {
+            let release = offer
+                .granted
+                .map(|granted| (granted, releases.next().expect("a release for each grant")));
+            recorded.push(round.record(offer, release)?);
         }
-        here.seal.write(&tx).at(path)?;
+        let Round { tx, path, place, seal, .. } = round;
+        seal.write(&tx).at(path)?;
         tx.commit().at(path)?;
-        self.expect_in_place()?;
-        Ok(grants)
+        place.map_or(Ok(()), |place| place.expect(path))?;
+        Ok(recorded)
     }
 }
 
 impl Round<'_> {
     /// The run has begun, and repeats rounds as it did from its first one.
     fn agree(&mut self, repeat: Repeat) -> Result<(), LedgerError> {
-        let Self { tx, path, run, .. } = *self;
+        let Self { ref tx, path, run, .. } = *self;
         let run = || run.to_string();
         let recorded: Option<String> = tx
             .prepare_cached("SELECT repeat FROM run WHERE run = ?")
@@ -99,12 +175,10 @@ impl Round<'_> {
     }
 
     /// The last attempt of a device at this round: its number, what was asked for, what came of it.
-    fn last(&self, device: u32) -> Result<Option<(u32, f64, Grant)>, LedgerError> {
+    fn last(&self, device: u32) -> Result<Option<(u32, f64, Option<Row>)>, LedgerError> {
         let sql = "SELECT attempt, asked, share, cost, event FROM record
                    WHERE run = ? AND device = ? AND round = ? ORDER BY attempt DESC LIMIT 1";
-        type Row = (u32, f64, Option<(f64, f64, String)>);
-        let row: Option<Row> = self
-            .tx
+        self.tx
             .prepare_cached(sql)
             .and_then(|mut sql| {
                 sql.query_row(params![self.run, device, self.round], |row| {
@@ -117,80 +191,81 @@ impl Round<'_> {
                 })
                 .optional()
             })
-            .at(self.path)?;
-        let Some((attempt, asked, released)) = row else { return Ok(None) };
-        let grant = match released {
-            Some((share, cost, event)) => Grant::Released {
-                share,
-                cost,
-                event: event_of(&event, self.path)?,
-                truncated: share < asked,
-            },
-            None => Grant::Refused,
-        };
-        Ok(Some((attempt, asked, grant)))
+            .at(self.path)
     }
 
-    /// The recorded grant, if the repeat is the same.
-    fn replay<E: From<LedgerError>>(
-        &self,
-        request: &Request,
-        asked: f64,
-        grant: Grant,
-        release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
-    ) -> Result<Grant, E> {
-        let same_share = asked == request.share;
-        let (recorded, given) = match &grant {
-            Grant::Released { share, event, .. } if same_share => {
-                (Some(event), Some(release(request.device, *share)?.0))
-            }
-            Grant::Released { event, .. } => (Some(event), None),
-            Grant::Refused => (None, None),
-        };
-        if same_share && recorded == given.as_ref() {
-            return Ok(grant);
-        }
-        let shown = |share: f64, event: Option<&Event>| match event {
-            Some(event) => format!("share {share} for {event:?}"),
-            None => format!("share {share}"),
-        };
-        Err(LedgerError::Conflict {
-            run: self.run.to_string(),
-            round: self.round,
-            device: request.device,
-            recorded: shown(asked, recorded),
-            given: shown(request.share, given.as_ref()),
-        }
-        .into())
-    }
-
-    /// A new record, charged to the device.
-    fn charge<E: From<LedgerError>>(
-        &mut self,
-        request: &Request,
-        attempt: u32,
-        release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
-    ) -> Result<Grant, E> {
+    /// What a request may spend: as recorded, if the round is replayed, else what fits.
+    fn decide(&self, request: &Request, repeat: Repeat, floor: f64) -> Result<Offer, LedgerError> {
+        let (request, last) = (*request, self.last(request.device)?);
         let (spent, left) = self.left(request.device)?;
-        let share = request.share.min(left);
-        if share == 0.0 || share < self.floor {
-            self.insert(request, attempt, None)?;
-            return Ok(Grant::Refused);
+        let mut offer = Offer { request, attempt: 1, spent, left, granted: None, replayed: None };
+        match last {
+            Some((_, asked, released)) if repeat == Repeat::Replay => {
+                let released = match released {
+                    Some((granted, cost, event)) => {
+                        offer.granted = Some(granted);
+                        Some((cost, event_of(&event, self.path)?))
+                    }
+                    None => None,
+                };
+                if asked != request.cost {
+                    let recorded = shown(asked, released.as_ref().map(|(_, event)| event));
+                    return Err(self.conflict(&request, recorded, shown(request.cost, None)));
+                }
+                offer.replayed = Some(released);
+            }
+            last => {
+                offer.attempt = last.map_or(1, |(attempt, ..)| attempt + 1);
+                offer.granted = Decision::of(request.cost, left, floor).granted();
+            }
         }
-        let (event, cost) = release(request.device, share)?;
-        self.check_cost(request.device, &event, cost, left)?;
-        self.insert(request, attempt, Some((share, cost, recordable(&event)?)))?;
-        self.tx
-            .prepare_cached(
-                "UPDATE account SET spent = ?1 FROM declared WHERE declared.run = ?2
-                 AND account.data = declared.data
-                 AND account.device = declared.device AND account.device = ?3",
-            )
-            .and_then(|mut sql| {
-                sql.execute(params![super::add_up(spent, cost), self.run, request.device])
-            })
-            .at(self.path)?;
-        Ok(Grant::Released { share, cost, event, truncated: share < request.share })
+        Ok(offer)
+    }
+
+    /// The record of an offer: the one that is there, if the replay is the same, or a new one,
+    /// charged to the device.
+    fn record(
+        &mut self,
+        offer: Offer,
+        release: Option<(f64, (Event, f64))>,
+    ) -> Result<Option<Recorded>, LedgerError> {
+        let Offer { request: Request { device, cost: asked }, .. } = offer;
+        let recorded = |granted, cost, event| Recorded { device, asked, granted, cost, event };
+        match (offer.replayed, release) {
+            (Some(None), _) => Ok(None),
+            (Some(Some((cost, event))), Some((granted, (given, _)))) => {
+                if event == given {
+                    return Ok(Some(recorded(granted, cost, event)));
+                }
+                let (was, now) = (shown(asked, Some(&event)), shown(asked, Some(&given)));
+                Err(self.conflict(&offer.request, was, now))
+            }
+            (_, None) => {
+                self.insert(&offer.request, offer.attempt, None)?;
+                Ok(None)
+            }
+            (None, Some((granted, (event, cost)))) => {
+                self.check_cost(device, &event, cost, offer.left)?;
+                let row = (granted, cost, recordable(&event)?);
+                self.insert(&offer.request, offer.attempt, Some(row))?;
+                self.charge(device, super::add_up(offer.spent, cost))?;
+                Ok(Some(recorded(granted, cost, event)))
+            }
+        }
+    }
+
+    fn conflict(&self, request: &Request, recorded: String, given: String) -> LedgerError {
+        let (run, round, device) = (self.run.to_string(), self.round, request.device);
+        LedgerError::Conflict { run, round, device, recorded, given }
+    }
+
+    fn charge(&self, device: u32, spent: f64) -> Result<(), LedgerError> {
+        let sql = "UPDATE account SET spent = ?1 FROM declared WHERE declared.run = ?2
+                   AND account.data = declared.data
+                   AND account.device = declared.device AND account.device = ?3";
+        let charged = self.tx.prepare_cached(sql);
+        charged.and_then(|mut sql| sql.execute(params![spent, self.run, device])).at(self.path)?;
+        Ok(())
     }
 
     /// What a device has spent over all runs, and what is left to this one.
@@ -206,7 +281,7 @@ impl Round<'_> {
             })
             .at(self.path)?
             .ok_or_else(|| LedgerError::UnknownDevice { run: self.run.to_string(), device })?;
-        Ok((spent, sum::left(capacity, spent)))
+        Ok((spent, left_of(capacity, spent)))
     }
 
     fn check_cost(
@@ -240,7 +315,7 @@ impl Round<'_> {
         attempt: u32,
         released: Option<(f64, f64, String)>,
     ) -> Result<(), LedgerError> {
-        let Request { device, share: asked } = request;
+        let Request { device, cost: asked } = request;
         let (share, cost, event) = match released {
             Some((share, cost, event)) => (Some(share), Some(cost), Some(event)),
             None => (None, None, None),
@@ -253,6 +328,16 @@ impl Round<'_> {
                 sql.query_row(row, |row| self.seal.toggle("record", row))
             })
             .at(self.path)
+    }
+}
+
+/// The columns share, cost and event of a release.
+type Row = (f64, f64, String);
+
+fn shown(cost: f64, event: Option<&Event>) -> String {
+    match event {
+        Some(event) => format!("cost {cost} for {event:?}"),
+        None => format!("cost {cost}"),
     }
 }
 
@@ -269,8 +354,8 @@ fn recordable(event: &Event) -> Result<String, LedgerError> {
 
 /// Refuses a round without meaning.
 fn check(floor: f64, requests: &[Request]) -> Result<(), LedgerError> {
-    let shares = requests.iter().map(|request| ("share", request.share));
-    for (name, value) in shares.chain([("floor", floor)]) {
+    let costs = requests.iter().map(|request| ("cost", request.cost));
+    for (name, value) in costs.chain([("floor", floor)]) {
         if value.is_nan() || value < 0.0 {
             return Err(LedgerError::Parameter { name, value, allowed: "from 0" });
         }

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
+use crate::Event;
+use crate::filter::left_of;
 
 fn number(conn: &Connection, pragma: &str) -> i64 {
     conn.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0)).unwrap()
@@ -13,7 +15,7 @@ fn number(conn: &Connection, pragma: &str) -> i64 {
 
 fn begun(ledger: &mut Ledger) {
     let data = DataKey { data: "data".into(), partition: "partition".into() };
-    let terms = Terms { kind: "\"gdp\"".into(), epsilon: 1.0, delta: 1e-5, capacity: 1.0 };
+    let terms = DeclaredBudget { kind: "\"gdp\"".into(), epsilon: 1.0, delta: 1e-5, capacity: 1.0 };
     ledger.begin_run("run", &data, &[(0, terms)]).unwrap();
 }
 
@@ -53,9 +55,7 @@ fn a_locked_ledger_says_so() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     ledger.conn.busy_timeout(Duration::from_millis(1)).unwrap();
-    let error = ledger
-        .record_round::<LedgerError>("run", 1, Repeat::Replay, 0.0, &[], &mut |_, _| unreachable!())
-        .unwrap_err();
+    let error = ledger.offer("run", 1, Repeat::Replay, 0.0, &[]).err().unwrap();
     assert!(matches!(&error, LedgerError::Busy { path: at } if *at == path), "{error:?}");
     assert!(error.to_string().contains("locked for 10 seconds"), "{error}");
     // Reading goes on meanwhile.
@@ -69,15 +69,12 @@ fn a_copy_has_what_is_on_the_log() {
     let path = folder.path().join("ledger");
     let mut ledger = Ledger::open(&path).unwrap();
     begun(&mut ledger);
-    let request = [Request { device: 0, share: 0.5 }];
+    let request = [Request { device: 0, cost: 0.5 }];
     let what = || Event::NonPrivate { what: String::new() };
     let sql = "UPDATE declared SET capacity = 9e999";
     assert!(ledger.conn.execute_batch(sql).is_ok());
-    ledger
-        .record_round::<LedgerError>("run", 1, Repeat::Replay, 0.0, &request, &mut |_, _| {
-            Ok((what(), f64::INFINITY))
-        })
-        .unwrap();
+    let offers = ledger.offer("run", 1, Repeat::Replay, 0.0, &request).unwrap();
+    offers.record([(what(), f64::INFINITY)]).unwrap();
     let (_folder, copy) = place::copy(&path).unwrap();
     let copied = Ledger::connect(&path, &copy, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
     assert_eq!(copied.spent("data", 0).unwrap(), Some(f64::INFINITY));
@@ -120,10 +117,8 @@ fn a_damaged_event_is_an_error() {
     let sql = "INSERT INTO record VALUES (NULL, 'run', 0, 1, 1, 0.5, 0.5, 0.5, '{}')";
     ledger.conn.execute_batch(sql).unwrap();
     assert!(matches!(ledger.releases(), Err(LedgerError::Corrupt { .. })));
-    let request = [Request { device: 0, share: 0.5 }];
-    let again = ledger.record_round("run", 1, Repeat::Replay, 0.0, &request, &mut |_, _| {
-        Ok((Event::NonPrivate { what: String::new() }, 0.5))
-    });
+    let request = [Request { device: 0, cost: 0.5 }];
+    let again = ledger.offer("run", 1, Repeat::Replay, 0.0, &request);
     assert!(matches!(again, Err(LedgerError::Corrupt { .. })));
 }
 
@@ -142,7 +137,7 @@ fn infinities_stay() {
     for (capacity, spent, left) in
         [(inf, inf, inf), (inf, 1.0, inf), (1.0, inf, 0.0), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
     {
-        assert_eq!(sum::left(capacity, spent).to_bits(), f64::to_bits(left));
+        assert_eq!(left_of(capacity, spent).to_bits(), f64::to_bits(left));
     }
 }
 
@@ -156,7 +151,7 @@ proptest! {
         prop_assert!(exact(sum) >= exact(a) + exact(b));
         prop_assert!(exact(sum.next_down()) < exact(a) + exact(b));
 
-        let left = sum::left(capacity, a);
+        let left = left_of(capacity, a);
         if a < capacity {
             prop_assert!(exact(left) <= exact(capacity) - exact(a));
             prop_assert!(exact(left.next_up()) > exact(capacity) - exact(a));

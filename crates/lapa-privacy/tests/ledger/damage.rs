@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use lapa_privacy::ledger::{Declared, Recorded};
+use lapa_privacy::ledger::{Declaration, Entry};
 use rusqlite::Connection;
 
 use super::*;
 
 /// Two runs of three devices on one data set, with refusals and releases that differ.
-fn write(path: &Path) -> (Vec<Recorded>, Vec<Declared>) {
+fn write(path: &Path) -> (Vec<Entry>, Vec<Declaration>) {
     let mut ledger = Ledger::open(path).unwrap();
     for run in ["first", "second"] {
         let devices = [0, 1, 2].map(|device| (device, terms(1.0)));
@@ -20,7 +20,7 @@ fn write(path: &Path) -> (Vec<Recorded>, Vec<Declared>) {
             round(&mut ledger, (run, at), Repeat::ChargeAgain, &requests).unwrap();
         }
     }
-    (ledger.releases().unwrap(), ledger.terms().unwrap())
+    (ledger.releases().unwrap(), ledger.declarations().unwrap())
 }
 
 /// A generator for places to damage; any would do.
@@ -49,7 +49,7 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
                 refused += 1;
             }
             Ok(ledger) => {
-                let read = (ledger.releases().unwrap(), ledger.terms().unwrap());
+                let read = (ledger.releases().unwrap(), ledger.declarations().unwrap());
                 assert!(read == written, "byte {at}, bit {bit}");
             }
         }

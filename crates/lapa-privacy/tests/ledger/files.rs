@@ -23,14 +23,14 @@ fn a_ledger_is_the_same_after_reopening() {
     write(&path);
     let ledger = Ledger::open(&path).unwrap();
     assert_eq!(ledger.path(), path);
-    let before = (ledger.releases().unwrap(), ledger.terms().unwrap());
+    let before = (ledger.releases().unwrap(), ledger.declarations().unwrap());
     assert_eq!(before.0.len(), 20 + 11); // 1/3·(1 + 1/2 + … + 1/11) > 1
     drop(ledger);
     write(&path); // All of it replayed.
     for ledger in [Ledger::open(&path).unwrap(), Ledger::open_read_only(&path).unwrap()] {
-        assert_eq!((ledger.releases().unwrap(), ledger.terms().unwrap()), before);
+        assert_eq!((ledger.releases().unwrap(), ledger.declarations().unwrap()), before);
     }
-    assert_eq!(before.0[0].share, 1.0 / 3.0);
+    assert_eq!(before.0[0].granted, 1.0 / 3.0);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn several_may_make_a_ledger_at_once() {
                 });
             }
         });
-        assert_eq!(Ledger::open_read_only(&path).unwrap().terms().unwrap().len(), 8);
+        assert_eq!(Ledger::open_read_only(&path).unwrap().declarations().unwrap().len(), 8);
     }
 }
 

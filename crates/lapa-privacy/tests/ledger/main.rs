@@ -10,19 +10,21 @@ mod together;
 
 use std::process::{Command, Stdio};
 
-use lapa_privacy::ledger::{DataKey, Grant, Ledger, LedgerError, Repeat, Request, Terms};
+use lapa_privacy::ledger::{
+    DataKey, DeclaredBudget, Ledger, LedgerError, Recorded, Repeat, Request,
+};
 use lapa_privacy::{Adjacency, ClipUnit, Event, Histogram, NoiseKind, Release, Sampling};
 
 fn data() -> DataKey {
     DataKey { data: "data".into(), partition: "partition".into() }
 }
 
-fn terms(capacity: f64) -> Terms {
-    Terms { kind: r#"{"filter":"gdp"}"#.into(), epsilon: 8.0, delta: 1e-5, capacity }
+fn terms(capacity: f64) -> DeclaredBudget {
+    DeclaredBudget { kind: r#"{"filter":"gdp"}"#.into(), epsilon: 8.0, delta: 1e-5, capacity }
 }
 
 fn request(device: u32, share: f64) -> Request {
-    Request { device, share }
+    Request { device, cost: share }
 }
 
 /// A release whose ρ = μ²/2 = Δ²/2σ² is about the share: Δ = 1, so σ = 1/√(2·share).
@@ -50,6 +52,41 @@ fn sigma(event: &Event) -> f64 {
     }
 }
 
+/// The outcome of a request, as tests compare it.
+#[derive(Clone, Debug, PartialEq)]
+enum Grant {
+    Released { share: f64, cost: f64, event: Event, truncated: bool },
+    Refused,
+}
+
+impl Grant {
+    fn new(recorded: Option<Recorded>) -> Self {
+        recorded.map_or(Self::Refused, |recorded| Self::Released {
+            share: recorded.granted(),
+            cost: recorded.cost(),
+            event: recorded.event().clone(),
+            truncated: recorded.is_truncated(),
+        })
+    }
+}
+
+/// A round whose releases `release` makes of the granted costs.
+fn record_round<E: From<LedgerError>>(
+    ledger: &mut Ledger,
+    run: &str,
+    round: u32,
+    repeat: Repeat,
+    floor: f64,
+    requests: &[Request],
+    release: &mut dyn FnMut(u32, f64) -> Result<(Event, f64), E>,
+) -> Result<Vec<Grant>, E> {
+    let offers = ledger.offer(run, round, repeat, floor, requests)?;
+    let granted = requests.iter().zip(offers.granted());
+    let releases = granted.filter_map(|(request, cost)| Some(release(request.device, cost?)));
+    let releases: Vec<_> = releases.collect::<Result<_, _>>()?;
+    Ok(offers.record(releases)?.into_iter().map(Grant::new).collect())
+}
+
 /// One round in which every release costs its share.
 fn round(
     ledger: &mut Ledger,
@@ -57,8 +94,9 @@ fn round(
     repeat: Repeat,
     requests: &[Request],
 ) -> Result<Vec<Grant>, LedgerError> {
-    ledger
-        .record_round(run, round, repeat, 0.0, requests, &mut |_, share| Ok((event(share), share)))
+    record_round(ledger, run, round, repeat, 0.0, requests, &mut |_, share| {
+        Ok((event(share), share))
+    })
 }
 
 fn cost(grant: &Grant) -> f64 {

@@ -52,7 +52,8 @@ fn a_ledger_that_does_not_stay_in_place_is_missed() {
         let mut ledger = begun(&path);
         act(&path, &log);
         let mut drawn = false;
-        let refused = ledger.record_round(
+        let refused = record_round(
+            &mut ledger,
             "run",
             2,
             Repeat::Replay,
@@ -98,10 +99,11 @@ fn a_ledger_that_moves_during_a_round_is_missed() {
     let path = folder.path().join("ledger");
     let mut ledger = begun(&path);
     let requests = [request(0, 0.25)];
-    let granted = ledger.record_round("run", 2, Repeat::Replay, 0.0, &requests, &mut |_, share| {
-        fs::rename(&path, folder.path().join("away")).unwrap();
-        Ok::<_, LedgerError>((event(share), share))
-    });
+    let granted =
+        record_round(&mut ledger, "run", 2, Repeat::Replay, 0.0, &requests, &mut |_, share| {
+            fs::rename(&path, folder.path().join("away")).unwrap();
+            Ok::<_, LedgerError>((event(share), share))
+        });
     assert!(matches!(granted, Err(LedgerError::Moved { .. })), "{granted:?}");
     // Put back, it is as good as before.
     fs::rename(folder.path().join("away"), &path).unwrap();

@@ -104,8 +104,7 @@ proptest! {
                 }
             };
             let requests = [0, 1].map(|d| request(d as u32, f64::from(shares[d]) * UNIT));
-            let grants = ledger.record_round(
-                RUNS[run], at, repeats[run], f64::from(FLOOR) * UNIT, &requests,
+            let grants = record_round(&mut ledger, RUNS[run], at, repeats[run], f64::from(FLOOR) * UNIT, &requests,
                 &mut |_, share| Ok::<_, LedgerError>((event(share), share)),
             ).unwrap();
             for device in 0..2 {

@@ -33,7 +33,7 @@ fn a_device_gets_what_it_asks_for_until_nothing_is_left() {
     let history = ledger.history("run", 7).unwrap();
     assert_eq!(history, ledger.releases().unwrap());
     assert!(ledger.history("run", 0).unwrap().is_empty());
-    let seen: Vec<_> = history.iter().map(|r| (r.round, r.attempt, r.share, r.cost)).collect();
+    let seen: Vec<_> = history.iter().map(|r| (r.round, r.attempt, r.granted, r.cost)).collect();
     assert_eq!(seen, [(1, 1, 0.375, 0.375), (2, 1, 0.375, 0.375), (3, 1, 0.25, 0.25)]);
     assert_eq!(history[2].event, event(0.25));
     assert_eq!((&*history[2].data, &*history[2].partition), ("data", "partition"));
@@ -45,7 +45,7 @@ fn less_than_the_floor_is_refused() {
     let mut ask = |round, floor, share| {
         let requests = [request(0, share)];
         let release = &mut |_, share| Ok::<_, LedgerError>((event(share), share));
-        ledger.record_round("run", round, Repeat::Replay, floor, &requests, release).unwrap()
+        record_round(&mut ledger, "run", round, Repeat::Replay, floor, &requests, release).unwrap()
     };
     assert_eq!(ask(1, 0.5, 0.25), [Grant::Refused]);
     assert_eq!(ask(2, 0.0, 0.0), [Grant::Refused]);
@@ -60,11 +60,16 @@ fn less_than_the_floor_is_refused() {
 fn a_cost_below_the_share_leaves_the_rest() {
     let mut ledger = begun(1.0);
     for at in 1..=3 {
-        let grants = ledger
-            .record_round("run", at, Repeat::Replay, 0.0, &[request(0, 1.0)], &mut |_, share| {
-                Ok::<_, LedgerError>((event(share), share / 2.0))
-            })
-            .unwrap();
+        let grants = record_round(
+            &mut ledger,
+            "run",
+            at,
+            Repeat::Replay,
+            0.0,
+            &[request(0, 1.0)],
+            &mut |_, share| Ok::<_, LedgerError>((event(share), share / 2.0)),
+        )
+        .unwrap();
         assert_eq!(cost(&grants[0]), 0.5f64.powi(at as i32));
     }
     assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.875));
@@ -102,14 +107,14 @@ fn a_different_repeat_is_a_conflict() {
         LedgerError::Conflict { run, round: 3, device: 0, .. } if run == "run"
     ));
     let text = error.to_string();
-    assert!(text.contains("share 0.25 for"), "{text}");
-    assert!(text.contains("share 0.25000000000000006"), "{text}");
+    assert!(text.contains("cost 0.25 for"), "{text}");
+    assert!(text.contains("cost 0.25000000000000006"), "{text}");
     let error = conflict(&mut ledger, &[request(7, f64::MIN_POSITIVE)]);
     assert!(matches!(error, LedgerError::Conflict { device: 7, .. }));
 
     // The same share for another event.
     let mut other = |_, share| Ok::<_, LedgerError>((event(share * 2.0), share));
-    let again = ledger.record_round("run", 3, Repeat::Replay, 0.0, &requests, &mut other);
+    let again = record_round(&mut ledger, "run", 3, Repeat::Replay, 0.0, &requests, &mut other);
     let text = again.unwrap_err().to_string();
     for sigma in [sigma(&event(0.25)), sigma(&event(0.5))] {
         assert!(text.contains(&format!("sigma_artificial: {sigma:?}")), "{text}");
@@ -136,7 +141,7 @@ fn a_repeat_with_fresh_noise_is_charged_again() {
     assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.75));
     assert_eq!(ledger.own_spent("run", 0, None).unwrap(), 0.75);
     let attempts: Vec<_> =
-        ledger.releases().unwrap().iter().map(|r| (r.attempt, r.share)).collect();
+        ledger.releases().unwrap().iter().map(|r| (r.attempt, r.granted)).collect();
     assert_eq!(attempts, [(1, 0.25), (2, 0.5)]);
     // Until nothing is left.
     let rest = round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, 0.5)]).unwrap();
@@ -186,10 +191,10 @@ fn a_second_run_starts_from_what_is_left() {
     let other = DataKey { data: "other".into(), partition: "another".into() };
     assert_eq!(ledger.begin_run("fourth", &other, &[(0, terms(1.0))]).unwrap(), [1.0]);
 
-    let terms = ledger.terms().unwrap();
+    let terms = ledger.declarations().unwrap();
     let seen: Vec<_> = terms
         .iter()
-        .map(|d| (&*d.data, d.device, &*d.run, d.terms.capacity, d.spent_at_start, d.spent))
+        .map(|d| (&*d.data, d.device, &*d.run, d.budget.capacity, d.spent_at_start, d.spent))
         .collect();
     assert_eq!(
         seen,
@@ -216,7 +221,7 @@ fn a_second_run_starts_from_what_is_left() {
 fn runs_that_do_not_fit_are_refused() {
     let mut ledger = begun(1.0);
     let devices = [(0, terms(1.0)), (7, terms(1.0))];
-    let mut begin = |run: &str, data: &DataKey, devices: &[(u32, Terms)]| {
+    let mut begin = |run: &str, data: &DataKey, devices: &[(u32, DeclaredBudget)]| {
         ledger.begin_run(run, data, devices).unwrap_err()
     };
     let dealt = DataKey { partition: "dealt anew".into(), ..data() };
@@ -225,9 +230,10 @@ fn runs_that_do_not_fit_are_refused() {
     let text = error.to_string();
     assert!(text.contains("with partition partition, not dealt anew"), "{text}");
 
-    for other in
-        [Terms { kind: "\"rdp\"".into(), ..terms(1.0) }, Terms { delta: 1e-6, ..terms(1.0) }]
-    {
+    for other in [
+        DeclaredBudget { kind: "\"rdp\"".into(), ..terms(1.0) },
+        DeclaredBudget { delta: 1e-6, ..terms(1.0) },
+    ] {
         let error = begin("second", &data(), &[(1, terms(1.0)), (0, other.clone())]);
         assert!(matches!(&error, LedgerError::Terms { device: 0, .. }));
         let text = error.to_string();
@@ -237,7 +243,7 @@ fn runs_that_do_not_fit_are_refused() {
     }
 
     // A resumed run is the same run.
-    let smaller = Terms { epsilon: 4.0, ..terms(1.0) };
+    let smaller = DeclaredBudget { epsilon: 4.0, ..terms(1.0) };
     for (data, devices, shown) in [
         (dealt, &devices[..], "data data and partition partition"),
         (data(), &devices[..1], "devices [0, 7]"),
@@ -255,16 +261,16 @@ fn runs_that_do_not_fit_are_refused() {
     for (name, bad) in [
         ("capacity", terms(f64::NAN)),
         ("capacity", terms(-1.0)),
-        ("epsilon", Terms { epsilon: 0.0, ..terms(1.0) }),
-        ("delta", Terms { delta: 0.0, ..terms(1.0) }),
-        ("delta", Terms { delta: 1.0, ..terms(1.0) }),
-        ("delta", Terms { delta: f64::NAN, ..terms(1.0) }),
+        ("epsilon", DeclaredBudget { epsilon: 0.0, ..terms(1.0) }),
+        ("delta", DeclaredBudget { delta: 0.0, ..terms(1.0) }),
+        ("delta", DeclaredBudget { delta: 1.0, ..terms(1.0) }),
+        ("delta", DeclaredBudget { delta: f64::NAN, ..terms(1.0) }),
     ] {
         let error = begin("second", &data(), &[(0, bad)]);
         assert!(matches!(error, LedgerError::Parameter { name: at, .. } if at == name));
     }
     // None of them left a trace.
-    assert_eq!(ledger.terms().unwrap().len(), 2);
+    assert_eq!(ledger.declarations().unwrap().len(), 2);
 }
 
 #[test]
@@ -278,7 +284,7 @@ fn rounds_without_meaning_are_refused() {
     assert!(matches!(error, LedgerError::UnknownDevice { device: 3, .. }));
     for share in [f64::NAN, -0.1, f64::NEG_INFINITY] {
         let error = ask("run", 1, &[request(0, share)]);
-        assert!(matches!(error, LedgerError::Parameter { name: "share", .. }));
+        assert!(matches!(error, LedgerError::Parameter { name: "cost", .. }));
     }
     let error = ask("run", 1, &[request(0, 0.1), request(0, 0.1)]);
     assert!(matches!(error, LedgerError::Twice { device: 0 }));
@@ -286,7 +292,8 @@ fn rounds_without_meaning_are_refused() {
     for floor in [f64::NAN, -1.0] {
         let mut free = |_, _| Ok::<_, LedgerError>((event(0.1), 0.0));
         let requests = [request(0, 0.1)];
-        let result = ledger.record_round("run", 1, Repeat::Replay, floor, &requests, &mut free);
+        let result =
+            record_round(&mut ledger, "run", 1, Repeat::Replay, floor, &requests, &mut free);
         assert!(matches!(result, Err(LedgerError::Parameter { name: "floor", .. })));
     }
     assert!(matches!(ledger.own_spent("other", 0, None), Err(LedgerError::NotBegun { .. })));
@@ -320,7 +327,8 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
             7 => Ok::<_, LedgerError>((super::event(share), share)),
             _ => Ok((event.clone(), cost)),
         };
-        ledger.record_round("run", 1, Repeat::Replay, 0.0, &requests, &mut release).unwrap_err()
+        record_round(&mut ledger, "run", 1, Repeat::Replay, 0.0, &requests, &mut release)
+            .unwrap_err()
     };
     let error = ask(event(0.5), 1.0f64.next_up());
     assert!(matches!(error, LedgerError::Overspent { device: 0, left: 1.0, .. }));
@@ -354,9 +362,9 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
         7 => Ok((event(share), share)),
         _ => Err(Failed::Calibration),
     };
-    let result = ledger.record_round("run", 1, Repeat::Replay, 0.0, &requests, &mut release);
+    let result = record_round(&mut ledger, "run", 1, Repeat::Replay, 0.0, &requests, &mut release);
     assert!(matches!(result, Err(Failed::Calibration)));
-    let result = ledger.record_round("none", 1, Repeat::Replay, 0.0, &requests, &mut release);
+    let result = record_round(&mut ledger, "none", 1, Repeat::Replay, 0.0, &requests, &mut release);
     assert!(matches!(result, Err(Failed::Ledger)));
     assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
 }
@@ -370,7 +378,7 @@ fn no_noise_costs_infinity_for_ever() {
             Ok::<_, LedgerError>((Event::NonPrivate { what: "labels".into() }, f64::INFINITY))
         };
         let requests = [request(0, f64::INFINITY)];
-        ledger.record_round(run, at, Repeat::Replay, 0.0, &requests, &mut release).unwrap()
+        record_round(ledger, run, at, Repeat::Replay, 0.0, &requests, &mut release).unwrap()
     };
     for at in [1, 1, 2] {
         assert_eq!(cost(&ask(&mut ledger, "run", at)[0]), inf);

@@ -6,7 +6,7 @@ use super::scatter::{Marker, Scatter};
 use super::{Figure, PlotError, Series, style};
 use lapa::config::RegionSpec;
 use lapa::observe::Quantiles;
-use lapa::transmit::{Link, Links};
+use lapa::radio::{Link, Links};
 
 /// Devices drawn; of more, every so many is left out.
 const MOST_POINTS: usize = 2000;

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::*;
 use lapa::config::{Experiment, Override};
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord};
-use lapa::transmit::{Link, Links};
+use lapa::radio::{Link, Links};
 
 fn record(round: u32, accuracy: Option<f64>, loss: Option<f64>) -> RoundRecord {
     RoundRecord {

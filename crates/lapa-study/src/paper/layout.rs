@@ -1,6 +1,6 @@
 //! Where the devices are (Section V-A).
 
-use lapa::transmit::Links;
+use lapa::radio::Links;
 use lapa_report::plot::{Marker, Scatter};
 
 use super::chapter::{Chapter, Drawing, Picture};

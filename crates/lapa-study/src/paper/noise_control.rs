@@ -1,6 +1,6 @@
 //! Dynamic noise control with optimized and with average power (Section V-D): claim 5.
 
-use lapa::privatize::round_up;
+use lapa::budget::round_up;
 use lapa_report::plot::Panels;
 
 use super::chapter::{Chapter, Drawing, Picture, accuracy_table, convergence_figure};

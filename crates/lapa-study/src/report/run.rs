@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use lapa::budget::round_up;
 use lapa::config::AllocatorName;
 use lapa::files;
 use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles};
-use lapa::privatize::round_up;
 use lapa::run::{CheckedRun, Manifest, Summary, SwitchingRound, UnderNoised};
 use lapa_privacy::allocate::Basis;
 

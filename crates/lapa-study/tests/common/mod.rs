@@ -50,6 +50,7 @@ pub struct Heard {
     pub started: Vec<usize>,
     pub finished: Vec<usize>,
     pub failed: Vec<usize>,
+    pub warnings: Vec<String>,
 }
 
 /// Runs cells and listens; breaks off once `most` are finished.
@@ -61,6 +62,7 @@ pub fn run(cells: &[Cell], store: &Store, threads: usize, most: usize) -> (Execu
             Event::Finished { cell, .. } => heard.finished.push(cell),
             Event::Failed { cell, .. } => heard.failed.push(cell),
             Event::Round { .. } => {}
+            Event::Warning { warning, .. } => heard.warnings.push(warning.into()),
         }
         match heard.finished.len() < most {
             true => ControlFlow::Continue(()),

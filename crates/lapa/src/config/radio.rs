@@ -6,7 +6,8 @@ use lapa_wireless::ser::Modulation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aggregate::{GroundMetric, Threshold};
+use crate::radio::Threshold;
+use crate::station::aggregate::GroundMetric;
 
 /// `[radio]`: where the devices are, and what lies between them and the base station.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 
 use super::radio_tests::{flags_refuse, read, refuses, with_flags};
 use super::*;
-use crate::aggregate::Threshold;
+use crate::radio::Threshold;
 
 #[test]
 fn unknown_radio_keys_get_the_nearest_one() {

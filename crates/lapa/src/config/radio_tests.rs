@@ -4,7 +4,8 @@ use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::Receiver;
 
 use super::*;
-use crate::aggregate::{GroundMetric, NOISE_WEIGHT, Threshold};
+use crate::radio::Threshold;
+use crate::station::aggregate::{GroundMetric, NOISE_WEIGHT};
 
 pub(super) fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
     let flags: Result<Vec<_>, _> = flags.iter().map(|flag| Override::parse(flag)).collect();

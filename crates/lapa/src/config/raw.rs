@@ -11,7 +11,7 @@ use super::experiment::{
 use super::radio::{
     Access, Histograms, ModulationName, NoneSelected, RegionSpec, Rule, SymbolKind, UplinkName,
 };
-use crate::aggregate::GroundMetric;
+use crate::station::aggregate::GroundMetric;
 use lapa_privacy::allocate::{Basis, PidError};
 use lapa_privacy::{Adjacency, NoiseKind};
 use lapa_wireless::fading::Fading;

@@ -13,7 +13,7 @@ use super::radio::{
 };
 use super::raw::{RawAggregate, RawPowers, RawRadio, RawTransmit};
 use super::resolve::word;
-use crate::aggregate::{NOISE_WEIGHT, default_floor};
+use crate::station::aggregate::{NOISE_WEIGHT, default_floor};
 
 pub(super) fn radio(
     raw: RawRadio,

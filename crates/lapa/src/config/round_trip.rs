@@ -1,8 +1,8 @@
 //! Property tests: what is written reads back the same, and no text panics.
 
 use super::*;
-use crate::aggregate::GroundMetric;
 use crate::data::DataName;
+use crate::station::aggregate::GroundMetric;
 use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::Receiver;
 use proptest::prelude::*;

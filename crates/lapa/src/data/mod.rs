@@ -68,6 +68,25 @@ impl TryFrom<String> for DataName {
     }
 }
 
+/// Origin of a data set: its name, where it was found, and the hashes of its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// As in the configuration.
+    pub name: DataName,
+    /// Place where it was found.
+    pub source: String,
+    /// Files and their SHA-256.
+    pub hashes: Vec<FileHash>,
+}
+
+impl Dataset {
+    /// The origin of the data.
+    pub fn origin(&self) -> Origin {
+        let Self { name, source, hashes, .. } = self;
+        Origin { name: name.clone(), source: source.clone(), hashes: hashes.clone() }
+    }
+}
+
 /// Labeled gray images of one size, kept as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {

@@ -7,6 +7,7 @@
 //! [`Worker`] is one thread's scratch memory for a network: after its first batch it allocates
 //! nothing of its own (a matrix product still asks for a packing buffer).
 
+mod evaluate;
 mod function;
 mod gemm;
 mod kernels;
@@ -15,10 +16,12 @@ mod loss;
 mod memory;
 mod network;
 mod op;
+mod pretrain;
 mod sample_clip;
 mod worker;
 mod zoo;
 
+pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator};
 pub use function::Function;
 pub use gemm::matrix_product;
 pub(crate) use kernels::add_scaled;
@@ -26,6 +29,7 @@ pub use kernels::in_use as kernels_in_use;
 pub use layer::{Layer, ModelError, Shape};
 pub use memory::Footprint;
 pub use network::{Kernels, Network, Tensor};
+pub(crate) use pretrain::{DIGITS, pretrain};
 pub use sample_clip::{BLOCK, Blocks, MOST_SAMPLES, SampleClip};
 pub use worker::{Batch, Clipped, Evaluation, Worker};
 pub use zoo::{cnn, layers, logistic, mlp, network};

@@ -168,6 +168,15 @@ pub struct DeviceRecord {
     pub clipped: Option<f64>,
 }
 
+/// Numbers of a raw update that only a simulation can show.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Insight {
+    /// Euclidean norm before device-level clipping.
+    pub norm: f64,
+    /// Fraction of what could be clipped that was.
+    pub clipped: f64,
+}
+
 /// Quantiles over the devices of a round; null when no device took part. Links are those of all
 /// devices, the rest is of those that sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! What a device answered last, on the disk: the same question gets the same answer, for nothing.
+//! Cached answers of a device on the disk: the same question gets the same answer, for nothing.
 
 use std::fs::File;
 use std::io::Write;
@@ -18,7 +18,7 @@ pub(super) struct Question<'a> {
     pub round: u32,
     /// What is asked for: "train", "privatize" or "histogram".
     pub what: &'static str,
-    pub share: f64,
+    pub cost: f64,
     /// The model, if it is part of the question.
     pub values: &'a [f32],
 }
@@ -31,7 +31,7 @@ impl Question<'_> {
             hash.update(text);
         }
         hash.update(self.round.to_le_bytes());
-        hash.update(self.share.to_bits().to_le_bytes());
+        hash.update(self.cost.to_bits().to_le_bytes());
         for value in self.values {
             hash.update(value.to_bits().to_le_bytes());
         }
@@ -47,8 +47,8 @@ struct Head {
     sigma: f64,
 }
 
-/// What is kept of a run.
-pub(super) enum Kept<T> {
+/// The cached answer of a run.
+pub(super) enum Cached<T> {
     /// Nothing, or an answer to an earlier round.
     Nothing,
     /// The answer to this very question, and the noise on it.
@@ -118,11 +118,13 @@ impl Answers {
     }
 
     /// What is known of a question.
-    pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Kept<T>, RemoteError> {
+    pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Cached<T>, RemoteError> {
         let path = self.path(question.run);
         let bytes = match files::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Kept::Nothing),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Cached::Nothing);
+            }
             Err(source) => return Err(RemoteError::Io { action: "read", path, source }),
         };
         let damaged = |what: String| RemoteError::Answer { path: path.clone(), what };
@@ -131,14 +133,14 @@ impl Answers {
         let head: Head =
             serde_json::from_slice(&bytes[..end]).map_err(|error| damaged(error.to_string()))?;
         if head.round < question.round {
-            return Ok(Kept::Nothing);
+            return Ok(Cached::Nothing);
         }
         if head.question != question.hash() {
-            return Ok(Kept::Other { round: head.round });
+            return Ok(Cached::Other { round: head.round });
         }
         let values = T::all(&bytes[end + 1..]);
         let values = values.ok_or_else(|| damaged("a value is cut off".into()))?;
-        Ok(Kept::Same(values, head.sigma))
+        Ok(Cached::Same(values, head.sigma))
     }
 
     /// Keeps an answer in place of the run's last one.

@@ -1,26 +1,56 @@
-//! What one real device runs.
+//! A real device, in a process of its own.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use lapa_privacy::ledger::Ledger;
-use lapa_privacy::mechanism::clip;
+use lapa_privacy::ledger::{Ledger, Recorded};
+use lapa_privacy::{Event, Histogram};
 
-use super::answers::{Answers, Kept, Number, Question};
-use super::{Facts, RemoteError, checked};
-use crate::config::{Experiment, Histograms};
+use super::answers::{Answers, Cached, Number, Question};
+use super::device_ledger::{DeviceLedger, Spending};
+use super::{DeviceInfo, Refusal, RemoteError, checked};
+use crate::budget::{PrivacyError, of_whole_updates, public_samples};
+use crate::config::{Entropy, Experiment, Histograms};
 use crate::data::{Dataset, Split};
-use crate::federation::{self, FederationError};
-use crate::learn::{Holding, Learner, LocalUpdate};
+use crate::device::{self, Batches, Learner, PrivateUpdate, Streams, grid, noisy_counts};
+use crate::error::FederationError;
 use crate::model::{Network, Worker};
-use crate::privatize::{
-    OwnBudget, OwnSpending, PrivateUpdate, PrivatizeError, Refusal, grid, noisy_counts,
-    of_whole_updates, public_samples,
-};
-use crate::seed::Purpose;
+use crate::seed::{Draws, Purpose};
+use crate::simulation;
 
-/// A device: its records, its budget and its ledger. Nothing leaves it but a [`PrivateUpdate`] or a
-/// label histogram, and neither before its ledger has it on the disk.
+/// An update as it leaves a device: new, or cached and sent once more, which says nothing new.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    gradient: Vec<f32>,
+    sigma: f64,
+}
+
+impl Answer {
+    /// Standard deviation of the noise on each coordinate.
+    pub fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
+    /// The noisy gradient.
+    pub fn gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+
+    /// The noisy gradient, to be sent.
+    pub fn into_gradient(self) -> Vec<f32> {
+        self.gradient
+    }
+}
+
+impl From<PrivateUpdate> for Answer {
+    fn from(update: PrivateUpdate) -> Self {
+        let sigma = update.sigma();
+        Self { gradient: update.into_gradient(), sigma }
+    }
+}
+
+/// A device: its records, its budget and its ledger. Nothing leaves it but an [`Answer`] or a label
+/// histogram, and neither before its ledger has it on the disk.
 pub struct Device {
     experiment: Experiment,
     device: u32,
@@ -28,13 +58,13 @@ pub struct Device {
     samples: u32,
     label_counts: Vec<u32>,
     parameters: usize,
-    budget: OwnBudget,
+    ledger: DeviceLedger,
     answers: Answers,
-    /// None where the model is trained elsewhere.
+    /// `None` where the model is trained outside of the engine.
     trainer: Option<Trainer>,
 }
 
-/// The records, and what learns from them.
+/// The records, and memory to learn from them.
 struct Trainer {
     records: Split,
     all: Vec<u32>,
@@ -127,8 +157,8 @@ impl Device {
         let (rows, cols) = (records.rows, records.cols);
         let network = crate::model::network(&experiment.model, rows, cols, classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
-        federation::check(&experiment, (rows, cols, classes), &network)?;
-        federation::Load {
+        simulation::check(&experiment, (rows, cols, classes), &network)?;
+        simulation::Load {
             shape: (rows, cols, classes),
             network: &network,
             largest: records.len() as u32,
@@ -140,14 +170,14 @@ impl Device {
         let samples = public_samples(&experiment, sizes)?;
         let mut label_counts = vec![0; classes];
         records.labels.iter().for_each(|&label| label_counts[usize::from(label)] += 1);
-        let budget = budget(&experiment, device, &samples, place, ledger)?;
+        let own = open_ledger(&experiment, device, &samples, place, ledger)?;
         let network: Arc<Network> = network.into();
         Ok(Self {
             device,
             samples: samples[place],
             label_counts,
             parameters: network.parameter_count(),
-            budget,
+            ledger: own,
             answers: Answers::beside(ledger, device),
             trainer: Some(Trainer {
                 all: (0..records.len() as u32).collect(),
@@ -169,7 +199,7 @@ impl Device {
         ledger: &Path,
     ) -> Result<Self, RemoteError> {
         let experiment = checked(experiment, seeded)?;
-        super::check_model_elsewhere(&experiment)?;
+        super::check_outside_model(&experiment)?;
         if experiment.privacy.initial_sigma.is_some() {
             return Err(needs_epsilon());
         }
@@ -185,71 +215,74 @@ impl Device {
             samples: samples[0],
             label_counts: Vec::new(),
             parameters,
-            budget: budget(&experiment, device, &samples, 0, ledger)?,
+            ledger: open_ledger(&experiment, device, &samples, 0, ledger)?,
             answers: Answers::beside(ledger, device),
             trainer: None,
             experiment,
         })
     }
 
-    /// What a base station may know of it.
-    pub fn describe(&mut self) -> Result<Facts, RemoteError> {
-        let OwnSpending { declared, delta, left, .. } = self.budget.spent()?;
-        Ok(Facts {
+    /// Its public numbers.
+    pub fn describe(&mut self) -> Result<DeviceInfo, RemoteError> {
+        let Spending { declared, delta, left, .. } = self.ledger.spending()?;
+        Ok(DeviceInfo {
             device: self.device,
             samples: self.samples,
             parameters: self.parameters,
             classes: self.label_counts.len(),
             rounds: self.experiment.run.rounds,
             epsilon: declared,
-            epsilon_ever: self.budget.largest_epsilon()?,
+            epsilon_ever: self.ledger.largest_epsilon()?,
             delta,
             left,
-            seeded: self.experiment.privacy.entropy == crate::config::Entropy::Seed,
+            seeded: self.experiment.privacy.entropy == Entropy::Seed,
         })
     }
 
-    /// How its budget stands.
-    pub fn spent(&mut self) -> Result<OwnSpending, RemoteError> {
-        Ok(self.budget.spent()?)
+    /// State of its budget.
+    pub fn spent(&mut self) -> Result<Spending, RemoteError> {
+        Ok(self.ledger.spending()?)
     }
 
     /// Its update from the global model `parameters` in a round of `run`: batch, gradient, clip,
-    /// charged to its ledger for `share`, then noise. Asked again, it is the same for nothing.
+    /// charged to its ledger for `cost`, then noise. Asked again, it is the same for nothing.
     pub fn train(
         &mut self,
         run: &str,
         round: u32,
         parameters: &[f32],
-        share: f64,
-    ) -> Result<PrivateUpdate, RemoteError> {
+        cost: f64,
+    ) -> Result<Answer, RemoteError> {
         self.expect("parameters", parameters.len())?;
         if let Some(index) = parameters.iter().position(|value| !value.is_finite()) {
             let (device, value) = (self.device, parameters[index]);
             return Err(Refusal::NotFinite { device, index, value }.into());
         }
-        let question = Question { run, round, what: "train", share, values: parameters };
-        let Self { experiment, device, samples, trainer, .. } = self;
+        let question = Question { run, round, what: "train", cost, values: parameters };
+        let Self { experiment, device, samples, trainer, ledger, answers, .. } = self;
         let Some(Trainer { records, all, learner }) = trainer else {
             return Err(RemoteError::Turn(
                 "this device was given no records to train on: call privatize",
             ));
         };
-        let mut update = LocalUpdate::default();
-        let grid = grid(&experiment.learn, &experiment.privacy)?;
-        let batches = federation::batches(experiment, *samples);
-        let (learn, device) = (&experiment.learn, *device);
-        let holding = Holding { data: records, samples: all, batches, grid };
-        // Nothing of it leaves before it is charged and noised.
-        let compute = |update: &mut LocalUpdate| -> Result<(), RemoteError> {
-            let mut rng =
-                federation::rng(experiment, experiment.run.seed, Purpose::Batch, round, device)?;
-            learner.local_update(learn, holding, parameters, &mut *rng, update).map_err(|_| {
-                let learning_rate = learn.learning_rate;
-                FederationError::Diverged { round, device, learning_rate }.into()
-            })
+        let here = device::Device {
+            number: *device,
+            learn: &experiment.learn,
+            records,
+            samples: all,
+            batches: Batches::new(experiment, *samples),
+            grid: grid(&experiment.learn, &experiment.privacy)?,
         };
-        answer(&self.answers, &mut self.budget, experiment, &question, compute, &mut update)
+        let draws = draws(experiment);
+        answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
+            let stream = |purpose| draws.stream(purpose, round, here.number);
+            let mut batch = stream(Purpose::Batch).map_err(PrivacyError::from)?;
+            let mut noise = stream(Purpose::Noise).map_err(PrivacyError::from)?;
+            let streams = Streams { batch: &mut *batch, noise: &mut *noise };
+            let reply = here.answer(parameters, recorded, 1.0, streams, learner, Vec::new());
+            let failed = |error| FederationError::of_device(error, round, here.number, here.learn);
+            Ok(reply.map_err(failed)?.update)
+        })
     }
 
     /// An update that was computed elsewhere, clipped as a whole to C, charged to its ledger for
@@ -261,10 +294,10 @@ impl Device {
         run: &str,
         round: u32,
         update: &[f32],
-        share: f64,
-    ) -> Result<PrivateUpdate, RemoteError> {
+        cost: f64,
+    ) -> Result<Answer, RemoteError> {
         self.expect("values", update.len())?;
-        self.privatize_after(run, round, share, || update.to_vec())
+        self.privatize_after(run, round, cost, || update.to_vec())
     }
 
     /// [`Device::privatize`] of what `train` returns, which is called when the release is granted
@@ -275,33 +308,33 @@ impl Device {
         &mut self,
         run: &str,
         round: u32,
-        share: f64,
+        cost: f64,
         train: impl FnOnce() -> Vec<f32>,
-    ) -> Result<PrivateUpdate, RemoteError> {
+    ) -> Result<Answer, RemoteError> {
         let expected = self.parameters;
-        let Self { experiment, trainer: None, .. } = self else {
+        let Self { experiment, trainer: None, ledger, answers, .. } = self else {
             return Err(RemoteError::Turn(
                 "this device trains by itself: privatize is for one that was given a number of \
                  parameters instead of records",
             ));
         };
-        let question = Question { run, round, what: "privatize", share, values: &[] };
+        let question = Question { run, round, what: "privatize", cost, values: &[] };
         let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
-        let compute = |local: &mut LocalUpdate| -> Result<(), RemoteError> {
-            let mut clipped = train();
-            if clipped.len() != expected || clip(&mut clipped, clip_norm).is_err() {
-                clipped = vec![0.0; expected];
+        let (number, draws) = (ledger.device(), draws(experiment));
+        answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
+            let mut update = train();
+            if update.len() != expected {
+                update = vec![0.0; expected];
             }
-            local.gradient = clipped.into_iter().map(f64::from).collect();
-            Ok(())
-        };
-        let mut local = LocalUpdate::default();
-        answer(&self.answers, &mut self.budget, experiment, &question, compute, &mut local)
+            let noise = draws.stream(Purpose::Noise, round, number);
+            let mut noise = noise.map_err(PrivacyError::from)?;
+            Ok(PrivateUpdate::of_whole(update, clip_norm, recorded, &mut *noise)?)
+        })
     }
 
     /// Its label counts before round 1, where the rule of aggregation goes by them: with noise for
-    /// `share` of its budget, or exact where they are declared public.
-    pub fn histogram(&mut self, run: &str, share: f64) -> Result<Vec<f64>, RemoteError> {
+    /// `cost` of its budget, or exact where they are declared public.
+    pub fn histogram(&mut self, run: &str, cost: f64) -> Result<Vec<f64>, RemoteError> {
         let exact = || self.label_counts.iter().map(|&count| f64::from(count)).collect();
         match self.experiment.aggregate.histograms {
             None => {
@@ -312,21 +345,20 @@ impl Device {
             Some(Histograms::Public) => return Ok(exact()),
             Some(Histograms::Noisy | Histograms::Exact) => {}
         }
-        let question = Question { run, round: 0, what: "histogram", share, values: &[] };
+        let question = Question { run, round: 0, what: "histogram", cost, values: &[] };
         let _lock = self.answers.lock()?;
-        if let Some((counts, _)) = kept(&self.answers, &self.budget, &question)? {
+        if let Some((counts, _)) = cached(&self.answers, &self.ledger, &question)? {
             return Ok(counts);
         }
-        let histogram = self.budget.grant_histogram(run, share)?;
-        let mut rng = federation::rng(
-            &self.experiment,
-            self.experiment.run.seed,
-            Purpose::Histogram,
-            0,
-            self.device,
-        )?;
-        let counts = noisy_counts(&self.label_counts, &histogram, &mut *rng)?;
-        self.answers.keep(&question, &counts, histogram.sigma)?;
+        let recorded = self.ledger.record_histogram(run, cost)?;
+        let Event::Histogram(Histogram { sigma, .. }) = *recorded.event() else {
+            // Round 0 has nothing else.
+            return Err(self.ledger.answered(run, 0).into());
+        };
+        let rng = draws(&self.experiment).stream(Purpose::Histogram, 0, self.device);
+        let mut rng = rng.map_err(PrivacyError::from)?;
+        let counts = noisy_counts(&self.label_counts, &recorded, &mut *rng)?;
+        self.answers.keep(&question, &counts, sigma)?;
         Ok(counts)
     }
 
@@ -339,67 +371,66 @@ impl Device {
     }
 }
 
-/// The kept answer, or a new one: charged and on the disk before its noise is drawn, kept before
+/// The cached answer, or a new one: charged and on the disk before its noise is drawn, cached before
 /// it is handed out.
 fn answer(
     answers: &Answers,
-    budget: &mut OwnBudget,
-    experiment: &Experiment,
+    ledger: &mut DeviceLedger,
+    rounds: u32,
     question: &Question<'_>,
-    compute: impl FnOnce(&mut LocalUpdate) -> Result<(), RemoteError>,
-    update: &mut LocalUpdate,
-) -> Result<PrivateUpdate, RemoteError> {
-    let (run, round, rounds) = (question.run, question.round, experiment.run.rounds);
+    compute: impl FnOnce(&Recorded) -> Result<PrivateUpdate, RemoteError>,
+) -> Result<Answer, RemoteError> {
+    let (run, round) = (question.run, question.round);
     if round == 0 || round > rounds {
-        return Err(Refusal::Round { device: budget.device(), round, rounds }.into());
+        return Err(Refusal::Round { device: ledger.device(), round, rounds }.into());
     }
     let _lock = answers.lock()?;
-    if let Some((gradient, sigma)) = kept(answers, budget, question)? {
-        return Ok(PrivateUpdate::kept(gradient, sigma));
+    if let Some((gradient, sigma)) = cached(answers, ledger, question)? {
+        return Ok(Answer { gradient, sigma });
     }
-    let granted = budget.grant(run, round, question.share)?;
-    compute(update)?;
-    let grid = grid(&experiment.learn, &experiment.privacy)?;
-    let mut rng =
-        federation::rng(experiment, experiment.run.seed, Purpose::Noise, round, budget.device())?;
-    let update = PrivateUpdate::new(update, &granted, grid.as_ref(), &mut *rng, Vec::new())?;
+    let update = compute(&ledger.record(run, round, question.cost)?)?;
     answers.keep(question, update.gradient(), update.sigma())?;
-    Ok(update)
+    Ok(update.into())
 }
 
-/// The kept answer to this question; refuses another question for a round that is over.
-fn kept<T: Number>(
+/// The cached answer to this question; refuses another question for a round that is over.
+fn cached<T: Number>(
     answers: &Answers,
-    budget: &OwnBudget,
+    ledger: &DeviceLedger,
     question: &Question<'_>,
 ) -> Result<Option<(Vec<T>, f64)>, RemoteError> {
     let (run, round) = (question.run, question.round);
     match answers.find(question)? {
-        Kept::Nothing => Ok(None),
-        Kept::Same(values, sigma) => Ok(Some((values, sigma))),
-        Kept::Other { round: last } if last == round => Err(budget.answered(run, round).into()),
-        Kept::Other { round: last } => {
-            let (device, run) = (budget.device(), run.into());
+        Cached::Nothing => Ok(None),
+        Cached::Same(values, sigma) => Ok(Some((values, sigma))),
+        Cached::Other { round: last } if last == round => Err(ledger.answered(run, round).into()),
+        Cached::Other { round: last } => {
+            let (device, run) = (ledger.device(), run.into());
             Err(Refusal::Past { device, run, round, last }.into())
         }
     }
 }
 
-fn budget(
+/// Source of a device's batches and noise.
+fn draws(experiment: &Experiment) -> Draws {
+    Draws { entropy: experiment.privacy.entropy, seed: experiment.run.seed }
+}
+
+fn open_ledger(
     experiment: &Experiment,
     device: u32,
     samples: &[u32],
     place: usize,
     ledger: &Path,
-) -> Result<OwnBudget, RemoteError> {
+) -> Result<DeviceLedger, RemoteError> {
     let answers = Answers::beside(ledger, device);
     let begun = std::fs::metadata(ledger).is_ok_and(|file| file.len() > 0);
     if !begun && answers.folder().exists() {
         let (ledger, answers) = (ledger.into(), answers.folder().into());
         return Err(RemoteError::LostLedger { ledger, answers });
     }
-    let ledger = Ledger::open(ledger).map_err(PrivatizeError::from)?;
-    Ok(OwnBudget::new(experiment, device, samples, place, ledger)?)
+    let ledger = Ledger::open(ledger).map_err(PrivacyError::from)?;
+    DeviceLedger::new(experiment, device, samples, place, ledger)
 }
 
 fn needs_epsilon() -> RemoteError {

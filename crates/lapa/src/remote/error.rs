@@ -1,15 +1,16 @@
-//! Why a device or a base station cannot go on.
+//! Errors of remote devices and base stations.
 
 use std::path::PathBuf;
 
-use crate::federation::FederationError;
-use crate::privatize::{PrivatizeError, Refusal};
+use super::Refusal;
+use crate::budget::PrivacyError;
+use crate::error::FederationError;
 use crate::run::RunError;
 
-/// Why a device or a base station cannot go on.
+/// A device or a base station cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// A configuration that is none of a real federation.
+    /// Not valid for a real federation.
     #[error("{what}: devices that share no memory need {instead}")]
     Config {
         /// What it has.
@@ -20,12 +21,15 @@ pub enum RemoteError {
     /// Devices that do not fit together or not the configuration.
     #[error("{0}")]
     Devices(String),
-    /// Records that are none.
+    /// Invalid records.
     #[error("{0}")]
     Records(String),
-    /// A device refuses, or noise cannot be set or recorded.
+    /// A device refuses.
     #[error(transparent)]
-    Privatize(#[from] PrivatizeError),
+    Refused(#[from] Refusal),
+    /// Noise cannot be set or recorded.
+    #[error(transparent)]
+    Privacy(#[from] PrivacyError),
     /// The federation cannot be set up, or cannot go on.
     #[error(transparent)]
     Federation(#[from] FederationError),
@@ -59,6 +63,19 @@ pub enum RemoteError {
         /// The folder of answers.
         answers: PathBuf,
     },
+    /// A device's ledger with a budget for each of several numbers.
+    #[error(
+        "{}: it has accounts of devices {numbers:?}, but a ledger is one device's, whatever its \
+         number, and has one budget; what these released cannot be told apart any more: take it as \
+         spent, and use a new ledger for records that this one was never used for only",
+        ledger.display()
+    )]
+    SeveralAccounts {
+        /// The ledger.
+        ledger: PathBuf,
+        /// The numbers.
+        numbers: Vec<u32>,
+    },
     /// A stored answer is damaged.
     #[error("{} is damaged: {what}", path.display())]
     Answer {
@@ -73,7 +90,7 @@ impl RemoteError {
     /// The refusal, if a device refused.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Privatize(PrivatizeError::Refused(refusal)) => Some(refusal),
+            Self::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }

@@ -26,14 +26,14 @@
 //! for device in 0..2 {
 //!     devices.push(Device::of_partition(&experiment, &digits, device, true, &ledger(device))?);
 //! }
-//! let facts: Vec<_> = devices.iter_mut().map(Device::describe).collect::<Result<_, _>>()?;
+//! let infos: Vec<_> = devices.iter_mut().map(Device::describe).collect::<Result<_, _>>()?;
 //! let model = Model::Configured(digits.clone());
-//! let mut station = BaseStation::open(&experiment, model, &facts, &folder.path().join("run"))?;
+//! let mut station = BaseStation::open(&experiment, model, &infos, &folder.path().join("run"))?;
 //! let run = station.run().to_string();
 //! let mut answers = std::collections::BTreeMap::new();
 //! for question in station.ask(&[0, 1])? {
 //!     let device = &mut devices[question.device as usize];
-//!     let answer = device.train(&run, question.round, station.parameters(), question.share)?;
+//!     let answer = device.train(&run, question.round, station.parameters(), question.cost)?;
 //!     answers.insert(question.device, answer.into_gradient());
 //! }
 //! let step = station.step(answers)?;
@@ -43,32 +43,37 @@
 
 mod answers;
 mod device;
+mod device_ledger;
 mod error;
+mod mailbox;
+mod refusal;
 mod station;
 mod vet;
 
-pub use device::Device;
+pub use device::{Answer, Device};
+pub use device_ledger::Spending;
 pub use error::RemoteError;
+pub use refusal::Refusal;
 pub use station::{BaseStation, Model, Question, Step};
 pub use vet::{Dropped, Reason};
 
 use lapa_privacy::NoiseKind;
 use serde::{Deserialize, Serialize};
 
-use crate::aggregate::Threshold;
+use crate::budget::certified;
 use crate::config::{Entropy, Experiment, UplinkName};
-use crate::privatize::{PrivatizeError, certified};
+use crate::radio::Threshold;
 
-/// What a base station is told of a device: public numbers only.
+/// A device as its base station knows it: public numbers only.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct DeviceInfo {
     /// The device, from 0.
     pub device: u32,
     /// Its public number of samples: |D_k|, or n̂ where that is not public.
     pub samples: u32,
     /// Parameters of its model.
     pub parameters: usize,
-    /// Classes of its labels; 0 where the model is trained elsewhere.
+    /// Classes of its labels; 0 where the model is trained outside of the engine.
     pub classes: usize,
     /// Rounds that it expects of a run.
     pub rounds: u32,
@@ -84,11 +89,11 @@ pub struct Facts {
     /// What is left of the budget, in the currency of its filter; ∞ where nothing is enforced.
     #[serde(with = "crate::observe::number")]
     pub left: f64,
-    /// Whether its noise follows from a seed: a simulation, which protects nobody.
+    /// True if its noise follows from a seed: a simulation, which protects nobody.
     pub seeded: bool,
 }
 
-/// The experiment of a real federation, or why it is none.
+/// The experiment of a real federation, checked.
 fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteError> {
     let mut experiment = experiment.clone();
     let refuse = |what: String, instead| Err(RemoteError::Config { what, instead });
@@ -116,28 +121,21 @@ fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteEr
     Ok(experiment)
 }
 
-/// Refuses what a model that is trained elsewhere does not go with.
-fn check_model_elsewhere(experiment: &Experiment) -> Result<(), RemoteError> {
+/// Refuses settings that a model trained outside of the engine does not go with.
+fn check_outside_model(experiment: &Experiment) -> Result<(), RemoteError> {
     let refuse = |what: &str, instead| Err(RemoteError::Config { what: what.into(), instead });
     if experiment.privacy.noise == NoiseKind::DiscreteGaussian {
         let what = "privacy.noise = \"discrete-gaussian\" rounds the gradients of single samples, \
-                    which a model that is trained elsewhere does not show";
+                    which a model that is trained outside of the engine does not show";
         return refuse(what, "privacy.noise = \"gaussian\"");
     }
     if experiment.learn.clip_norm.is_none() {
         return refuse("nothing is clipped", "learn.clip_norm");
     }
     if experiment.aggregate.rule.reads_labels() {
-        let what = "aggregate.rule goes by labels, of which a model that is trained elsewhere tells \
+        let what = "aggregate.rule goes by labels, of which a model that is trained outside of the engine tells \
                     nothing";
         return refuse(what, "aggregate.rule = \"fedavg\" or \"fedadp\"");
     }
     Ok(())
-}
-
-/// What is refused is said as such, wherever it comes from.
-impl From<crate::privatize::Refusal> for RemoteError {
-    fn from(refusal: crate::privatize::Refusal) -> Self {
-        Self::Privatize(PrivatizeError::Refused(refusal))
-    }
 }

@@ -1,50 +1,56 @@
-//! What a base station runs: it asks, takes what comes, and steps.
+//! The base station of remote devices: it asks, takes what comes, and steps.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
+use lapa_privacy::ledger::Repeat;
 use lapa_privacy::{Filter, FilterKind};
 use serde::{Deserialize, Serialize};
 
-use super::vet::{Dropped, Reason, vet};
-use super::{Facts, RemoteError, check_model_elsewhere, checked};
+use super::mailbox::Mailbox;
+use super::vet::{Dropped, Reason};
+use super::{DeviceInfo, RemoteError, check_outside_model, checked};
 use crate::atomic::write_atomically;
-use crate::config::{Experiment, Histograms};
-use crate::data::{Dataset, Split};
-use crate::federation::{Federation, FederationError};
+use crate::budget::{declare, of_whole_updates};
+use crate::config::Experiment;
+use crate::data::{Dataset, Origin};
+use crate::error::FederationError;
+use crate::federation::{Federation, Prepared, partition_digest};
 use crate::files;
-use crate::model::{Layer, Network, Shape};
+use crate::model::Evaluator;
 use crate::observe::RoundRecord;
-use crate::round::Asked;
-use crate::run::{DEVICES, Run, RunFolder, Summary, is_free, refuse_others};
-use crate::transmit::Received;
+use crate::radio::Radio;
+use crate::round::{self, Asked};
+use crate::run::{DEVICES, RunFolder, RunLog, Summary, check_same_run, is_free};
+use crate::seed::{Draws, Purpose, stream};
+use crate::simulation;
+use crate::station::{Station, taking_part};
 
-/// Name of the file that says who was asked in a round that is not over.
+/// Name of the file with the devices that were asked in a round that is not over.
 const ASKED: &str = "asked.json";
 
 /// The model that is trained.
 pub enum Model {
     /// The configuration's, evaluated on the test images of a data set.
     Configured(Dataset),
-    /// One that is trained elsewhere, which begins at these parameters.
-    Elsewhere(Vec<f32>),
+    /// One that is trained outside of the engine and begins at these parameters.
+    Outside(Vec<f32>),
 }
 
-/// What one device is asked for in a round. The parameters are the same for all.
+/// A question to one device in a round. The parameters are the same for all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
     /// The device.
     pub device: u32,
     /// The round; 0 for a label histogram.
     pub round: u32,
-    /// The share of its budget, in the currency of its filter.
-    pub share: f64,
+    /// The cost to its budget, in the currency of its filter.
+    pub cost: f64,
 }
 
-/// What came of a round.
+/// The outcome of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The round's record.
@@ -53,18 +59,21 @@ pub struct Step {
     pub dropped: Vec<Dropped>,
     /// Devices that were asked and did not answer.
     pub missing: Vec<u32>,
+    /// Warnings since the round before.
+    pub warnings: Vec<String>,
 }
 
-/// A base station: the global model, weights, shares of the budgets, and a folder that holds a
-/// ledger of what was asked for, metrics and a checkpoint of every round.
+/// A base station of remote devices: model, weights, allocator, and a folder with a ledger of what it
+/// asked for, metrics and a checkpoint of every round.
 ///
 /// A device that was asked counts as having spent: its answer may have left it and been lost.
 pub struct BaseStation {
-    run: Run,
+    log: RunLog,
+    federation: Federation,
     classes: usize,
-    /// Who was asked before an interruption, in the round that comes next.
+    /// Devices that were asked before an interruption, in the round that comes next.
     again: Option<Vec<u32>>,
-    asked: Option<(Asked, Instant)>,
+    asked: Option<Asked>,
 }
 
 /// asked.json
@@ -80,81 +89,54 @@ impl BaseStation {
     pub fn open(
         experiment: &Experiment,
         model: Model,
-        devices: &[Facts],
+        devices: &[DeviceInfo],
         folder: &Path,
     ) -> Result<Self, RemoteError> {
         let mut devices = devices.to_vec();
-        devices.sort_by_key(|facts| facts.device);
-        let seeded = devices.iter().any(|facts| facts.seeded);
+        devices.sort_by_key(|info| info.device);
+        let seeded = devices.iter().any(|info| info.seeded);
         let experiment = checked(experiment, seeded)?
             .with_absolute_paths()
             .map_err(|(path, source)| RemoteError::Io { action: "find", path, source })?;
-        let (data, network, parameters) = match model {
-            Model::Configured(mut data) => {
-                // Records are the devices' own.
-                data.train.images = Arc::new(Vec::new());
-                data.train.labels = Vec::new();
-                let (rows, cols) = (data.train.rows, data.train.cols);
-                let network = crate::model::network(&experiment.model, rows, cols, data.classes)
-                    .map_err(|source| FederationError::Model { rows, cols, source })?;
-                (data, network, None)
-            }
-            Model::Elsewhere(parameters) => {
-                check_model_elsewhere(&experiment)?;
-                (no_data(&experiment), no_network()?, Some(parameters))
-            }
-        };
-        let count = parameters.as_ref().map_or(network.parameter_count(), Vec::len);
-        check_devices(&experiment, count, &devices)?;
-        let (rounds, classes) = (experiment.run.rounds, data.classes);
         let began = !is_free(folder);
         if began {
             devices = known_devices(folder, &devices)?;
         }
-        let samples = devices.iter().map(|facts| facts.samples).collect();
-        let (hashes, run) = (data.clone(), experiment.clone());
-        let mut federation =
-            Federation::of_devices_elsewhere(experiment, data, network, parameters, samples)?;
-        for facts in &devices {
-            check_budget(facts, federation.budgets.declared(facts.device))?;
+        let classes = if let Model::Configured(data) = &model { data.classes } else { 0 };
+        let prepared = prepare(&experiment, model, &devices)?;
+        for info in &devices {
+            check_budget(info, prepared.budgets[info.device as usize].filter())?;
         }
         let mut again = None;
-        let run = match began {
-            true => {
-                let folder = RunFolder::open(folder)?;
-                let before = folder.manifest()?;
-                refuse_others(&folder, &before, &run, &hashes)?;
-                let run = Run::go_on(folder, before.run, federation)?;
-                again = read(&run.folder().join(ASKED))?
-                    .filter(|asked: &AskedFile| asked.round == run.federation.round() + 1)
-                    .filter(|asked| asked.round <= rounds)
-                    .map(|asked| asked.devices);
-                run
-            }
-            false => {
-                // Before anything is on the disk: the first checkpoint has it.
-                federation.pretrain();
-                Run::begin(federation, [folder.to_path_buf()])?
-            }
+        let (log, mut federation) = if began {
+            let folder = RunFolder::open(folder)?;
+            let before = folder.manifest()?;
+            check_same_run(&folder, &before, &experiment, &prepared.origin)?;
+            let (log, federation) = RunLog::resume(folder, before.run, prepared)?;
+            let next = federation.station.round() + 1;
+            again = read(&log.folder().join(ASKED))?
+                .filter(|asked: &AskedFile| asked.round == next)
+                .filter(|asked| asked.round <= experiment.run.rounds)
+                .map(|asked| asked.devices);
+            (log, federation)
+        } else {
+            RunLog::begin(prepared, [folder.to_path_buf()])?
         };
-        write(&run.folder().join(DEVICES), &devices)?;
-        let mut station = Self { run, classes, again, asked: None };
-        let budgets = &mut station.run.federation.budgets;
-        for facts in &devices {
-            let declared = facts.epsilon.max(facts.epsilon_ever);
-            budgets.trust(facts.device, declared, facts.left);
+        write(&log.folder().join(DEVICES), &devices)?;
+        for info in &devices {
+            federation.books.trust(info.device, info.epsilon.max(info.epsilon_ever), info.left);
         }
-        Ok(station)
+        Ok(Self { log, federation, classes, again, asked: None })
     }
 
     /// The run's name, the same after an interruption.
     pub fn run(&self) -> &str {
-        self.run.name()
+        self.log.name()
     }
 
     /// Rounds done.
     pub fn round(&self) -> u32 {
-        self.run.federation.round()
+        self.federation.station.round()
     }
 
     /// Rounds in all.
@@ -164,48 +146,39 @@ impl BaseStation {
 
     /// The experiment.
     pub fn experiment(&self) -> &Experiment {
-        self.run.federation.experiment()
+        &self.federation.experiment
     }
 
     /// The global model that the devices train from.
     pub fn parameters(&self) -> &[f32] {
-        &self.run.federation.model().parameters
+        &self.federation.station.model().parameters
     }
 
     /// The global model that is evaluated: the latest, or an average over rounds.
     pub fn evaluated(&self) -> &[f32] {
-        self.run.federation.model().evaluated()
+        self.federation.station.model().evaluated()
     }
 
     /// Where the run is written down.
     pub fn folder(&self) -> &Path {
-        self.run.folder()
+        self.log.folder()
     }
 
-    /// The questions for label histograms, before round 1; none where the rule of aggregation needs
+    /// The questions for label histograms, before round 1; empty where the rule of aggregation needs
     /// none, or they are known.
     pub fn ask_histograms(&mut self) -> Result<Vec<Question>, RemoteError> {
-        if !self.needs_histograms() {
+        if !self.federation.station.needs_labels() {
             return Ok(Vec::new());
         }
-        let federation = &mut self.run.federation;
-        let aggregate = &federation.experiment().aggregate;
-        let (histograms, part) = (aggregate.histograms, aggregate.histogram_share);
-        let devices = 0..federation.budgets.devices();
-        let granted = match histograms {
-            Some(Histograms::Public) | None => devices.map(|_| true).collect::<Vec<_>>(),
-            Some(Histograms::Noisy | Histograms::Exact) => {
-                let granted = federation.budgets.grant_histograms(part)?;
-                granted.iter().map(Option::is_some).collect()
-            }
-        };
-        let budgets = &federation.budgets;
-        let question = |device| {
-            let share = budgets.histogram_share(device, part);
-            Question { device, round: 0, share }
-        };
-        let asked = (0..).zip(granted).filter(|&(_, granted)| granted);
-        Ok(asked.map(|(device, _)| question(device)).collect())
+        let recorded = round::ask_histograms(&mut self.federation)?;
+        let Federation { experiment, books, .. } = &self.federation;
+        let fraction = experiment.aggregate.histogram_share;
+        let asked = (0..books.devices()).filter(|&device| {
+            recorded.as_ref().is_none_or(|recorded| recorded[device as usize].is_some())
+        });
+        let question =
+            |device| Question { device, round: 0, cost: books.histogram_cost(device, fraction) };
+        Ok(asked.map(question).collect())
     }
 
     /// Takes the label histograms that were asked for. Of devices without one, or with one that is
@@ -214,13 +187,13 @@ impl BaseStation {
         &mut self,
         mut answers: BTreeMap<u32, Vec<f64>>,
     ) -> Result<Vec<Dropped>, RemoteError> {
-        if !self.needs_histograms() {
+        if !self.federation.station.needs_labels() {
             return Err(RemoteError::Turn("no label histograms were asked for"));
         }
-        let (federation, expected) = (&mut self.run.federation, self.classes);
+        let expected = self.classes;
         let mut dropped = Vec::new();
         let mut counts = Vec::new();
-        for device in 0..federation.budgets.devices() {
+        for device in 0..self.federation.books.devices() {
             let answer = answers.remove(&device);
             let reason = answer.as_ref().and_then(|answer| {
                 let given = answer.len();
@@ -238,14 +211,9 @@ impl BaseStation {
         }
         let others = answers.into_keys();
         dropped.extend(others.map(|device| Dropped { device, reason: Reason::NotAsked }));
-        federation.weighting.learn_labels(counts);
-        self.run.checkpoint()?;
+        self.federation.station.learn_labels(counts);
+        self.log.checkpoint(&self.federation)?;
         Ok(dropped)
-    }
-
-    fn needs_histograms(&self) -> bool {
-        let reads = self.experiment().aggregate.rule.reads_labels();
-        reads && !self.run.federation.weighting().knows_labels()
     }
 
     /// The next round's questions to the devices that are `present`. The ledger has them when this
@@ -255,7 +223,7 @@ impl BaseStation {
         if round > self.rounds() {
             return Err(RemoteError::Turn("all rounds are done"));
         }
-        if self.needs_histograms() {
+        if self.federation.station.needs_labels() {
             return Err(RemoteError::Turn(
                 "label histograms come before the first round: call ask_histograms and \
                  learn_histograms",
@@ -265,88 +233,126 @@ impl BaseStation {
             let devices = match self.again.take() {
                 Some(devices) => devices,
                 None => {
-                    let mut devices = self.run.federation.participants(round);
+                    let mut devices = self.federation.station.participants();
                     devices.retain(|device| present.contains(device));
                     devices
                 }
             };
             let file = AskedFile { round, devices };
-            write(&self.run.folder().join(ASKED), &file)?;
-            self.asked = Some((self.run.federation.ask(&file.devices)?, Instant::now()));
+            write(&self.log.folder().join(ASKED), &file)?;
+            self.asked = Some(round::ask(&mut self.federation, &file.devices)?);
         }
-        let granted = self.asked.iter().flat_map(|(asked, _)| &asked.granted);
+        let granted = self.asked.iter().flat_map(|asked| &asked.granted);
         Ok(granted
             .filter(|granted| present.contains(&granted.device))
-            .map(|granted| Question { device: granted.device, round, share: granted.share })
+            .map(|granted| Question { device: granted.device, round, cost: granted.cost })
             .collect())
     }
 
     /// Ends the round with what was answered, in any order; devices without an answer are left out.
     /// When this returns, a checkpoint of the round is on the disk.
-    pub fn step(&mut self, mut answers: BTreeMap<u32, Vec<f32>>) -> Result<Step, RemoteError> {
-        let Some((asked, start)) = self.asked.take() else {
+    pub fn step(&mut self, answers: BTreeMap<u32, Vec<f32>>) -> Result<Step, RemoteError> {
+        let Some(asked) = self.asked.take() else {
             return Err(RemoteError::Turn("no question was asked: call ask before step"));
         };
-        let expected = self.parameters().len();
-        let (mut answered, mut received) = (Vec::new(), Vec::new());
-        let (mut missing, mut dropped) = (Vec::new(), Vec::new());
-        for granted in &asked.granted {
-            let device = granted.device;
-            let Some(answer) = answers.remove(&device) else {
-                missing.push(device);
-                continue;
-            };
-            match vet(granted, &answer, expected) {
-                Ok(()) => {
-                    received.push(Received::new(answer, granted.sigma()));
-                    answered.push(granted.clone());
-                }
-                Err(reason) => dropped.push(Dropped { device, reason }),
-            }
-        }
-        let others = answers.into_keys();
-        dropped.extend(others.map(|device| Dropped { device, reason: Reason::NotAsked }));
-        self.run.federation.received = received;
-        let record = self.run.federation.conclude(&asked, &answered, start)?;
-        self.run.append(&record, start)?;
-        self.run.checkpoint()?;
+        let (start, mut mailbox) = (asked.start, Mailbox::new(answers));
+        let record = round::conclude(&mut self.federation, &mut mailbox, asked)?;
+        self.log.append(&record, start)?;
+        self.log.checkpoint(&self.federation)?;
         if record.round == self.rounds() {
-            self.run.finish()?;
+            self.log.finish(&mut self.federation)?;
         }
-        Ok(Step { record, dropped, missing })
+        let Mailbox { dropped, missing, .. } = mailbox;
+        Ok(Step { record, dropped, missing, warnings: self.federation.take_warnings() })
     }
 
     /// Accuracy and mean loss on the configuration's test set.
     pub fn evaluate(&mut self) -> Result<(f64, f64), RemoteError> {
-        match self.run.federation.data().test.is_empty() {
-            true => Err(RemoteError::Turn("a model that is trained elsewhere is evaluated there")),
-            false => Ok(self.run.federation.evaluate()),
-        }
+        let nowhere = "a model that is trained outside of the engine is evaluated there";
+        self.federation.station.evaluate().ok_or(RemoteError::Turn(nowhere))
     }
 
-    /// What the rounds so far come to.
+    /// The summary of the rounds so far.
     pub fn summary(&mut self) -> Result<Summary, RemoteError> {
-        let records = self.run.records()?;
-        Ok(self.run.summary(&records)?)
+        Ok(self.log.summary(&mut self.federation)?)
     }
+}
 
-    /// Warnings since the last call.
-    pub fn take_warnings(&mut self) -> Vec<String> {
-        self.run.federation.take_warnings()
-    }
+/// The federation of these devices, checked.
+fn prepare(
+    experiment: &Experiment,
+    model: Model,
+    devices: &[DeviceInfo],
+) -> Result<Prepared, RemoteError> {
+    let samples: Vec<u32> = devices.iter().map(|info| info.samples).collect();
+    let test_images = if let Model::Configured(data) = &model { data.test.len() } else { 0 };
+    let threads = simulation::threads(experiment, samples.len(), test_images);
+    let seed = experiment.run.seed;
+    let (origin, declared, parameters, evaluator) = match model {
+        Model::Configured(data) => {
+            let (rows, cols, classes) = (data.train.rows, data.train.cols, data.classes);
+            let network = crate::model::network(&experiment.model, rows, cols, classes)
+                .map_err(|source| FederationError::Model { rows, cols, source })?;
+            check_devices(experiment, network.parameter_count(), devices)?;
+            simulation::check(experiment, (rows, cols, classes), &network)?;
+            simulation::Load {
+                shape: (rows, cols, classes),
+                network: &network,
+                largest: 0,
+                updates: taking_part(experiment, samples.len()),
+                threads,
+                test_images,
+            }
+            .check(experiment)?;
+            let origin = data.origin();
+            let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
+            let evaluator = Evaluator::new(Arc::new(network), data.test, threads);
+            let evaluator = evaluator.map_err(FederationError::from)?;
+            (origin, experiment.clone(), first, Some(evaluator))
+        }
+        Model::Outside(parameters) => {
+            check_outside_model(experiment)?;
+            check_devices(experiment, parameters.len(), devices)?;
+            let name = experiment.data.name.clone();
+            let origin = Origin { name, source: "elsewhere".into(), hashes: Vec::new() };
+            (origin, of_whole_updates(experiment), parameters, None)
+        }
+    };
+    let budgets = declare(&declared, &samples, &|_| None)?;
+    let mut station = Station::new(&declared, parameters, samples, evaluator)?;
+    // Before anything is on the disk: the first checkpoint has it.
+    station.pretrain();
+    let draws = Draws { entropy: experiment.privacy.entropy, seed };
+    let radio = Radio::new(experiment, draws)?;
+    // A base station does not know which records its devices hold.
+    let partition = partition_digest(devices.iter().map(|_| &[][..]));
+    let experiment = experiment.clone();
+    // A base station draws no noise: a round that is recorded already is the same round again.
+    let repeat = Repeat::Replay;
+    Ok(Prepared {
+        experiment,
+        origin,
+        partition,
+        station,
+        radio,
+        declared,
+        budgets,
+        repeat,
+        threads,
+    })
 }
 
 /// Refuses devices that do not fit together, or not the configuration.
 fn check_devices(
     experiment: &Experiment,
     parameters: usize,
-    devices: &[Facts],
+    devices: &[DeviceInfo],
 ) -> Result<(), RemoteError> {
     if devices.is_empty() {
         return Err(RemoteError::Devices("there are no devices".into()));
     }
-    for (place, facts) in (0..).zip(devices) {
-        if facts.device != place {
+    for (place, info) in (0..).zip(devices) {
+        if info.device != place {
             return Err(RemoteError::Devices(format!(
                 "devices must be numbered from 0 to {}, each once: device {place} is missing",
                 devices.len() - 1
@@ -359,23 +365,23 @@ fn check_devices(
                  the same configuration"
             )))
         };
-        if facts.parameters != parameters {
-            let (has, expected) = (facts.parameters.to_string(), parameters.to_string());
+        if info.parameters != parameters {
+            let (has, expected) = (info.parameters.to_string(), parameters.to_string());
             return differs("parameters", has, expected);
         }
-        if facts.rounds != rounds {
-            return differs("rounds", facts.rounds.to_string(), rounds.to_string());
+        if info.rounds != rounds {
+            return differs("rounds", info.rounds.to_string(), rounds.to_string());
         }
-        if facts.delta != delta {
-            return differs("delta", facts.delta.to_string(), delta.to_string());
+        if info.delta != delta {
+            return differs("delta", info.delta.to_string(), delta.to_string());
         }
-        let numbers = [facts.left, facts.epsilon, facts.epsilon_ever];
-        if facts.samples == 0 || numbers.iter().any(|number| number.is_nan()) {
+        let numbers = [info.left, info.epsilon, info.epsilon_ever];
+        if info.samples == 0 || numbers.iter().any(|number| number.is_nan()) {
             return Err(RemoteError::Devices(format!(
-                "device {place} tells of itself what cannot be: {facts:?}"
+                "device {place} tells of itself what cannot be: {info:?}"
             )));
         }
-        if facts.seeded != devices[0].seeded {
+        if info.seeded != devices[0].seeded {
             return Err(RemoteError::Devices(
                 "some devices draw from a seed and some from the operating system".into(),
             ));
@@ -386,28 +392,28 @@ fn check_devices(
 
 /// Refuses a device whose noise the base station could not know. Where costs are μ², any budget
 /// will do: what is left of it says what may be asked for, and the report has the device's ε.
-fn check_budget(facts: &Facts, filter: Option<&Filter>) -> Result<(), RemoteError> {
+fn check_budget(info: &DeviceInfo, filter: Option<&Filter>) -> Result<(), RemoteError> {
     let declared = filter.map_or(f64::INFINITY, |filter| filter.budget().epsilon());
     let in_mu = filter.is_some_and(|filter| filter.kind() == FilterKind::Gdp);
-    match facts.epsilon == declared || (in_mu && facts.epsilon.is_finite()) {
+    match info.epsilon == declared || (in_mu && info.epsilon.is_finite()) {
         true => Ok(()),
         false => Err(RemoteError::Devices(format!(
             "device {} holds itself to epsilon {}, but the base station has {declared}: give both \
              the same privacy.epsilon",
-            facts.device, facts.epsilon
+            info.device, info.epsilon
         ))),
     }
 }
 
 /// The devices as they were when the run began: what they have left is told then. A budget that
 /// was raised since counts.
-fn known_devices(folder: &Path, now: &[Facts]) -> Result<Vec<Facts>, RemoteError> {
+fn known_devices(folder: &Path, now: &[DeviceInfo]) -> Result<Vec<DeviceInfo>, RemoteError> {
     // Nothing is asked before the file is there: without it the devices are as they are now.
-    let Some(before): Option<Vec<Facts>> = read(&folder.join(DEVICES))? else {
+    let Some(before): Option<Vec<DeviceInfo>> = read(&folder.join(DEVICES))? else {
         return Ok(now.to_vec());
     };
-    let fixed = |facts: &Facts| Facts { left: 0.0, epsilon_ever: 0.0, ..*facts };
-    let ever = |(before, now): (&Facts, &Facts)| Facts {
+    let fixed = |info: &DeviceInfo| DeviceInfo { left: 0.0, epsilon_ever: 0.0, ..*info };
+    let ever = |(before, now): (&DeviceInfo, &DeviceInfo)| DeviceInfo {
         epsilon_ever: before.epsilon_ever.max(now.epsilon_ever),
         ..*before
     };
@@ -437,24 +443,4 @@ fn write(path: &Path, value: &impl Serialize) -> Result<(), RemoteError> {
     let io = |error: std::io::Error| RemoteError::io("write", path)(error);
     let text = serde_json::to_string(value).map_err(|error| io(error.into()))?;
     write_atomically(path, |file| file.write_all(text.as_bytes())).map_err(io)
-}
-
-/// The data of a base station that evaluates nothing.
-fn no_data(experiment: &Experiment) -> Dataset {
-    let none = Split { images: Arc::default(), labels: Vec::new(), rows: 1, cols: 1 };
-    Dataset {
-        name: experiment.data.name.clone(),
-        source: "elsewhere".into(),
-        train: none.clone(),
-        test: none,
-        classes: 0,
-        hashes: Vec::new(),
-    }
-}
-
-/// Threads need a network to work on; of a model that is trained elsewhere there is none.
-fn no_network() -> Result<Network, RemoteError> {
-    let (rows, cols) = (1, 1);
-    Network::new(Shape::new(1, rows, cols), &[Layer::Linear { outputs: 1 }])
-        .map_err(|source| FederationError::Model { rows, cols, source }.into())
 }

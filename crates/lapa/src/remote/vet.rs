@@ -1,10 +1,10 @@
-//! Which answers a base station takes.
+//! Answers that a base station takes.
 
 use std::fmt;
 
 use lapa_privacy::{Adjacency, ClipUnit, Event, Release};
 
-use crate::privatize::Granted;
+use crate::budget::Granted;
 
 /// An answer that was left out, and why.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Dropped {
     pub reason: Reason,
 }
 
-/// Why an answer is left out.
+/// Reason to leave out an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reason {
     /// The device was not asked.
@@ -58,7 +58,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why an answer to what was `granted` is left out, if it is.
+/// Refuses an answer that no honest device gives to what was `granted`.
 pub(super) fn vet(granted: &Granted, answer: &[f32], expected: usize) -> Result<(), Reason> {
     if answer.len() != expected {
         return Err(Reason::Length { given: answer.len(), expected });

@@ -10,10 +10,11 @@ use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use super::RunError;
-use crate::aggregate::{GlobalModel, WeightingState};
+
 use crate::atomic::write_atomically;
 use crate::files;
 use crate::model::Network;
+use crate::station::aggregate::{GlobalModel, WeightingState};
 
 /// Name of the trained model in a run folder.
 pub(super) const MODEL: &str = "model.safetensors";
@@ -215,16 +216,16 @@ fn parts<'a>(
 }
 
 /// Writes the trained model, a tensor per layer part, for any reader of safetensors; as one tensor
-/// if it is not of this network but trained elsewhere.
+/// without a network of ours.
 pub(super) fn save_model(
     path: &Path,
-    network: &Network,
+    network: Option<&Network>,
     model: &GlobalModel,
 ) -> Result<(), RunError> {
-    if network.parameter_count() != model.parameters.len() {
-        let values = model.evaluated();
-        let all = Floats { values, shape: vec![values.len()] };
-        return write(path, [("parameters".to_string(), all)], None);
+    let values = model.evaluated();
+    let all = Floats { values, shape: vec![values.len()] };
+    match network {
+        Some(network) => write(path, parts(network, model), None),
+        None => write(path, [("parameters".to_string(), all)], None),
     }
-    write(path, parts(network, model), None)
 }

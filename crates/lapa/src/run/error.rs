@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::budget::PrivacyError;
 use crate::config::ConfigError;
-use crate::federation::FederationError;
+use crate::error::FederationError;
 use crate::observe::ObserveError;
-use crate::privatize::PrivatizeError;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -140,7 +140,7 @@ pub enum RunError {
     Federation(#[from] FederationError),
     /// Releases cannot be recorded, or noise cannot be set.
     #[error(transparent)]
-    Privatize(#[from] PrivatizeError),
+    Privacy(#[from] PrivacyError),
     /// A run has made releases, and the record of them is gone.
     #[error(
         "{}: its ledger {} is missing; without the record of what was released a run cannot go on",

@@ -9,10 +9,10 @@ use super::folder::{
     read_manifest,
 };
 use super::{DEVICES, METRICS, RunError, SUMMARY, Summary, read_summary};
+use crate::budget::round_up;
 use crate::config::{AllocatorName, Experiment, Histograms};
 use crate::files::{Folder, FolderLock};
 use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};
-use crate::privatize::round_up;
 
 /// A finished run whose files agree with each other. No process can go on with it while this
 /// lives; any number can read it. The folder may be read-only.

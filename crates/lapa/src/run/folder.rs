@@ -72,17 +72,18 @@ impl Machine {
 
 impl Manifest {
     pub(super) fn new(
-        federation: &crate::federation::Federation,
+        experiment: &Experiment,
         run: &str,
         data: ManifestData,
+        parameters: usize,
+        threads: usize,
     ) -> Self {
-        let q = federation.network().parameter_count();
-        let privacy = &federation.experiment().privacy;
+        let privacy = &experiment.privacy;
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             run: run.into(),
-            experiment: fingerprint(federation.experiment()),
-            seed: federation.experiment().run.seed,
+            experiment: fingerprint(experiment),
+            seed: experiment.run.seed,
             entropy: match privacy.entropy {
                 Entropy::Seed => {
                     "seed: simulation, no guarantee against whoever knows the seed".into()
@@ -92,15 +93,15 @@ impl Manifest {
             kernels: crate::model::kernels_in_use().into(),
             data,
             machine: Machine::this(),
-            threads: federation.threads(),
-            parameters: q,
+            threads,
+            parameters,
             upload: format!(
-                "{q} gradient values per device and round, {}; {}",
+                "{parameters} gradient values per device and round, {}; {}",
                 match privacy.allocator {
                     AllocatorName::None => "not noised",
                     _ => "each with noise",
                 },
-                match federation.experiment().aggregate.histograms {
+                match experiment.aggregate.histograms {
                     None => "nothing else",
                     Some(Histograms::Noisy) => "once a histogram of its labels, with noise",
                     Some(Histograms::Public) => "once a histogram of its labels, declared public",

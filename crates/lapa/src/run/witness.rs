@@ -6,11 +6,11 @@ use lapa_privacy::ledger::{Ledger, LedgerError};
 use serde::{Deserialize, Serialize};
 
 use super::{LEDGER, METRICS, Manifest, RunError};
+use crate::budget::PrivacyError;
 use crate::config::{Entropy, Experiment};
-use crate::data::{Dataset, FileHash};
+use crate::data::{FileHash, Origin};
 use crate::federation::Federation;
 use crate::observe::{ObserveError, RoundRecord, for_each_line};
-use crate::privatize::PrivatizeError;
 
 /// The data set in a [`Manifest`](super::Manifest).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,11 +40,11 @@ pub struct KeyedHash {
 impl ManifestData {
     /// The data of a run that records in `ledger`.
     pub(super) fn new(
-        data: &Dataset,
+        data: &Origin,
         entropy: Entropy,
         ledger: &Ledger,
     ) -> Result<Self, LedgerError> {
-        let Dataset { name, source, hashes, .. } = data;
+        let Origin { name, source, hashes } = data;
         let (mut files, mut keyed_files) = (Vec::new(), Vec::new());
         match entropy {
             Entropy::Seed => files.clone_from(hashes),
@@ -65,7 +65,7 @@ impl Manifest {
         &self,
         folder: &Path,
         experiment: &Experiment,
-        data: &Dataset,
+        data: &Origin,
     ) -> Result<(), RunError> {
         let same = match experiment.privacy.entropy {
             Entropy::Seed => self.data.files == data.hashes,
@@ -73,24 +73,21 @@ impl Manifest {
                 let path = ledger_of(folder, experiment)?;
                 let now = Ledger::open_read_only(&path)
                     .and_then(|ledger| ManifestData::new(data, Entropy::Os, &ledger))
-                    .map_err(PrivatizeError::from)?;
+                    .map_err(PrivacyError::from)?;
                 self.data.keyed_files == now.keyed_files
             }
         };
-        match same {
-            true => Ok(()),
-            false => Err(RunError::OtherData { path: folder.into() }),
-        }
+        if same { Ok(()) } else { Err(RunError::OtherData { path: folder.into() }) }
     }
 }
 
 /// The ledger of the run in `folder`, which must be there.
 pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBuf, RunError> {
     let ledger = experiment.privacy.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
-    match ledger.is_file() {
-        true => Ok(ledger),
-        false => Err(RunError::NoLedger { path: folder.into(), ledger }),
+    if ledger.is_file() {
+        return Ok(ledger);
     }
+    Err(RunError::NoLedger { path: folder.into(), ledger })
 }
 
 /// Refuses a ledger that does not have what metrics.jsonl shows: a copy of an earlier day, put back
@@ -98,8 +95,8 @@ pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBu
 pub(super) fn refuse_forgotten(folder: &Path, federation: &mut Federation) -> Result<(), RunError> {
     let metrics = folder.join(METRICS);
     let (round, spent) = shown(&metrics)?;
-    let recorded = federation.budgets.last_recorded()?;
-    let readings = federation.budgets.ledger_readings()?;
+    let recorded = federation.books.last_recorded()?;
+    let readings = federation.books.ledger_readings()?;
     let reading = readings.iter().map(|&(provable, _)| provable).fold(0.0, f64::max);
     let what = if round > recorded {
         format!("a release in round {round}, and the ledger ends with round {recorded}")
@@ -108,7 +105,7 @@ pub(super) fn refuse_forgotten(folder: &Path, federation: &mut Federation) -> Re
     } else {
         return Ok(());
     };
-    let ledger = federation.budgets.ledger().path().to_path_buf();
+    let ledger = federation.books.ledger().path().to_path_buf();
     Err(RunError::Forgotten { metrics, ledger, what })
 }
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{DataName, Dataset, Split};
-use lapa::federation::Federation;
 use lapa::observe::{DeviceRecord, DeviceRecords, RoundRecord};
+use lapa::simulation::Simulation;
 
 /// The first few hundred synthetic digits.
 pub fn data() -> Dataset {
@@ -36,8 +36,8 @@ pub fn experiment(changes: &[&str]) -> Experiment {
     Experiment::from_toml(text, "test", &changes).unwrap()
 }
 
-pub fn federation(changes: &[&str]) -> Federation {
-    Federation::new(experiment(changes), data()).unwrap()
+pub fn federation(changes: &[&str]) -> Simulation {
+    Simulation::new(experiment(changes), data()).unwrap()
 }
 
 pub fn devices(record: &RoundRecord) -> &[DeviceRecord] {

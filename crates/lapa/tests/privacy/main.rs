@@ -4,7 +4,8 @@
 mod common;
 mod ledger;
 
-use common::{devices, federation};
+use common::{devices, experiment, federation};
+use lapa::simulation::Setup;
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::ledger::Ledger;
 use lapa_privacy::{Adjacency, Event, Mechanism};
@@ -73,8 +74,8 @@ fn budgets_hold_and_the_ledger_agrees() {
         let changes: Vec<&str> = changes.iter().copied().chain([budget.as_str()]).collect();
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
-        let mut federation = federation(&changes);
-        federation.record_in(Ledger::open(&path).unwrap(), "run").unwrap();
+        let setup = Setup::new(experiment(&changes), common::data()).unwrap();
+        let mut federation = setup.record_in(Ledger::open(&path).unwrap(), "run").unwrap();
         let mut spent = [0.0; 4];
         for _ in 0..6 {
             let record = federation.next_round().unwrap();
@@ -144,10 +145,8 @@ fn real_releases_record_only_what_the_base_station_sees() {
     assert!(unrecorded.next_round().unwrap_err().to_string().contains("need a ledger in a file"));
     let place = tempfile::tempdir().unwrap();
     let recorded = |name: &str| {
-        let mut federation = federation(&changes);
         let ledger = Ledger::open(&place.path().join(name)).unwrap();
-        federation.record_in(ledger, name).unwrap();
-        federation
+        Setup::new(experiment(&changes), common::data()).unwrap().record_in(ledger, name).unwrap()
     };
     let mut federation = recorded("a");
     let record = federation.next_round().unwrap();
@@ -187,10 +186,10 @@ fn add_remove_hides_the_number_of_records() {
     for device in devices(&record) {
         assert_eq!((device.samples, device.weight), (90, 0.25));
     }
-    let Some(filter) = federation.budgets().declared(0) else { panic!("a filter") };
-    let mechanism = federation.budgets().release(0).mechanism();
+    let Some(filter) = federation.books().declared(0) else { panic!("a filter") };
+    let mechanism = federation.books().release(0).mechanism();
     assert_eq!(filter.budget().epsilon(), 1.0);
     // No noise yet in the terms; the release of a round has it.
     assert_eq!(mechanism.unwrap(), Mechanism::NonPrivate);
-    assert_eq!(federation.budgets().release(0).adjacency, Adjacency::AddRemove);
+    assert_eq!(federation.books().release(0).adjacency, Adjacency::AddRemove);
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lapa::privatize::Refusal;
+use lapa::remote::Refusal;
 use lapa::remote::{Device, RemoteError};
-use lapa_privacy::ledger::{DataKey, Ledger, LedgerError, Repeat, Request};
+use lapa_privacy::ledger::{DataKey, Ledger, Repeat, Request};
 
 use crate::{Setting, bits, common, ideal};
 
@@ -30,7 +30,7 @@ fn a_greedy_share_is_refused_and_nothing_is_spent() {
             for share in [left * 1.001, 1e300, f64::INFINITY, f64::NAN, 0.0, -1.0, 1e-300] {
                 let refused = refusal(&mut setting, "run", 1, share);
                 let expected =
-                    matches!(refused, Refusal::MoreThanLeft { .. } | Refusal::Share { .. });
+                    matches!(refused, Refusal::MoreThanLeft { .. } | Refusal::Cost { .. });
                 assert!(expected, "{share}: {refused}");
                 assert_eq!((setting.charged(1).len(), setting.facts()[1].left), (0, left));
             }
@@ -168,18 +168,16 @@ fn a_ledger_has_one_budget_whatever_number_the_device_has() {
 /// A ledger with what `ledger` has of device 0, as of these numbers.
 fn renumbered(ledger: &Path, numbers: &[u32]) -> PathBuf {
     let (known, path) = (Ledger::open_read_only(ledger).unwrap(), ledger.with_extension("other"));
-    let (terms, release) = (known.terms().unwrap().remove(0), known.releases().unwrap().remove(0));
+    let (terms, release) =
+        (known.declarations().unwrap().remove(0), known.releases().unwrap().remove(0));
     let key = DataKey { data: terms.data, partition: terms.partition };
     let mut other = Ledger::open(&path).unwrap();
     for &number in numbers {
         let run = format!("run of {number}");
-        other.begin_run(&run, &key, &[(number, terms.terms.clone())]).unwrap();
-        let request = [Request { device: number, share: release.share }];
-        other
-            .record_round(&run, 1, Repeat::ChargeAgain, 0.0, &request, &mut |_, _| {
-                Ok::<_, LedgerError>((release.event.clone(), release.cost))
-            })
-            .unwrap();
+        other.begin_run(&run, &key, &[(number, terms.budget.clone())]).unwrap();
+        let request = [Request { device: number, cost: release.granted }];
+        let offers = other.offer(&run, 1, Repeat::ChargeAgain, 0.0, &request).unwrap();
+        offers.record([(release.event.clone(), release.cost)]).unwrap();
     }
     path
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lapa::remote::{BaseStation, Device, Facts, Model};
+use lapa::remote::{BaseStation, Device, DeviceInfo, Model};
 use lapa::run::CheckedRun;
 use lapa_privacy::calibrate;
 use lapa_privacy::{Budget, Event, Release};
@@ -28,8 +28,9 @@ fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
     let folder = tempfile::tempdir().unwrap();
     let q = 20_000;
     let mut devices = devices(folder.path(), true, q);
-    let facts: Vec<Facts> = devices.iter_mut().map(|device| device.describe().unwrap()).collect();
-    let model = Model::Elsewhere(vec![1.0; q]);
+    let facts: Vec<DeviceInfo> =
+        devices.iter_mut().map(|device| device.describe().unwrap()).collect();
+    let model = Model::Outside(vec![1.0; q]);
     let experiment = common::experiment(CHANGES);
     let path = folder.path().join("station");
     let mut station = BaseStation::open(&experiment, model, &facts, &path).unwrap();
@@ -43,7 +44,7 @@ fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
             // Far too long, and not a number: clipped, and zero.
             let raw = if question.device == 2 { f32::NAN } else { 3.0 };
             let update = vec![raw; q];
-            let answer = device.privatize(station.run(), round, &update, question.share).unwrap();
+            let answer = device.privatize(station.run(), round, &update, question.cost).unwrap();
             assert!((answer.sigma() / sigma - 1.0).abs() < 1e-9, "{} {sigma}", answer.sigma());
             let mean = if question.device == 2 { 0.0 } else { 0.5 / (q as f32).sqrt() };
             let squares: f64 =
@@ -51,7 +52,7 @@ fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
             let ratio = squares / (q as f64 * sigma * sigma);
             assert!((ratio - 1.0).abs() < 5.0 * (2.0 / q as f64).sqrt(), "{ratio}");
             // Another update for the same question: the answer stands.
-            let again = device.privatize(station.run(), round, &vec![9.0; q], question.share);
+            let again = device.privatize(station.run(), round, &vec![9.0; q], question.cost);
             assert_eq!(again.unwrap(), answer);
             answers.insert(question.device, answer.into_gradient());
         }
@@ -70,7 +71,7 @@ fn whole_updates_are_clipped_and_noised_for_twice_the_clip_norm() {
     }
     assert!(path.join("model.safetensors").is_file());
     drop(station);
-    let model = Model::Elsewhere(vec![1.0; q]);
+    let model = Model::Outside(vec![1.0; q]);
     let station = BaseStation::open(&experiment, model, &facts, &path).unwrap();
     assert_eq!((station.round(), station.parameters().len()), (4, q));
 }
@@ -114,16 +115,16 @@ fn the_figure_of_a_base_station_is_the_largest_budget_that_its_devices_declare()
         Device::of_updates(&experiment, number, 100, 5, false, &ledger).unwrap()
     };
     let run = |name: &str, mut devices: Vec<Device>| {
-        let facts: Vec<Facts> =
+        let facts: Vec<DeviceInfo> =
             devices.iter_mut().map(|device| device.describe().unwrap()).collect();
-        let (model, path) = (Model::Elsewhere(vec![0.0; 5]), folder.path().join(name));
+        let (model, path) = (Model::Outside(vec![0.0; 5]), folder.path().join(name));
         let experiment = common::experiment(CHANGES);
         let mut station = BaseStation::open(&experiment, model, &facts, &path).unwrap();
         for round in 1..=4 {
             let mut answers = BTreeMap::new();
             for question in station.ask(&[0, 1]).unwrap() {
                 let device = &mut devices[question.device as usize];
-                let answer = device.privatize(station.run(), round, &[0.1; 5], question.share);
+                let answer = device.privatize(station.run(), round, &[0.1; 5], question.cost);
                 answers.insert(question.device, answer.unwrap().into_gradient());
             }
             station.step(answers).unwrap();

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lapa::config::Experiment;
-use lapa::remote::{BaseStation, Device, Facts, Model, Question, RemoteError, Step};
+use lapa::remote::{BaseStation, Device, DeviceInfo, Model, Question, RemoteError, Step};
 
 /// Four devices in a folder, and what is needed to open a base station there.
 struct Setting {
@@ -58,7 +58,7 @@ impl Setting {
         Device::of_partition(&self.experiment, &common::data(), device, self.seeded, &ledger)
     }
 
-    fn facts(&mut self) -> Vec<Facts> {
+    fn facts(&mut self) -> Vec<DeviceInfo> {
         self.devices.iter_mut().map(|device| device.describe().unwrap()).collect()
     }
 
@@ -68,7 +68,7 @@ impl Setting {
         self.open(&facts).unwrap()
     }
 
-    fn open(&self, facts: &[Facts]) -> Result<BaseStation, RemoteError> {
+    fn open(&self, facts: &[DeviceInfo]) -> Result<BaseStation, RemoteError> {
         let model = Model::Configured(common::data());
         BaseStation::open(&self.experiment, model, facts, &self.path())
     }
@@ -88,7 +88,7 @@ impl Setting {
         for question in questions.iter().rev() {
             let device = &mut self.devices[question.device as usize];
             let (run, parameters) = (station.run(), station.parameters());
-            if let Ok(answer) = device.train(run, question.round, parameters, question.share) {
+            if let Ok(answer) = device.train(run, question.round, parameters, question.cost) {
                 answers.insert(question.device, answer.into_gradient());
             }
         }
@@ -101,7 +101,7 @@ impl Setting {
             let mut counts = BTreeMap::new();
             for question in questions.iter().rev() {
                 let device = &mut self.devices[question.device as usize];
-                let answer = device.histogram(station.run(), question.share).unwrap();
+                let answer = device.histogram(station.run(), question.cost).unwrap();
                 counts.insert(question.device, answer);
             }
             assert_eq!(station.learn_histograms(counts).unwrap(), []);

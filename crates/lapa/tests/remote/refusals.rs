@@ -66,7 +66,7 @@ fn a_device_without_a_part_or_with_strange_records_is_refused() {
 fn devices_that_do_not_fit_the_base_station_are_refused() {
     let mut setting = Setting::new(&["privacy.epsilon=8"]);
     let good = setting.facts();
-    let open = |change: &dyn Fn(&mut Vec<lapa::remote::Facts>)| {
+    let open = |change: &dyn Fn(&mut Vec<lapa::remote::DeviceInfo>)| {
         let mut facts = good.clone();
         change(&mut facts);
         setting.open(&facts).err().expect("a refusal").to_string()

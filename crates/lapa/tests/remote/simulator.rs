@@ -58,10 +58,10 @@ fn seeded_devices_give_the_model_of_the_simulator_bit_by_bit() {
         assert_eq!(declared, theirs.privacy.starts_with("Proved"), "{case:?}");
         ours.privacy.clone_from(&theirs.privacy);
         assert_eq!(ours, theirs, "{case:?}");
-        assert_eq!(station.evaluate().unwrap(), simulator.evaluate());
+        assert_eq!(station.evaluate().unwrap(), simulator.evaluate().unwrap());
         for device in ALL {
             let spent = setting.devices[device as usize].spent().unwrap();
-            let expected = simulator.budgets().declared(device).map(|f| f.budget().epsilon());
+            let expected = simulator.books().declared(device).map(|f| f.budget().epsilon());
             assert_eq!(spent.declared, expected.unwrap_or(f64::INFINITY));
             assert!(spent.epsilon <= spent.declared || spent.epsilon == f64::INFINITY);
         }

@@ -6,7 +6,7 @@ use super::*;
 
 pub(super) const ANALOG: [&str; 2] = ["transmit.uplink=analog", "transmit.access=orthogonal"];
 
-pub(super) fn release(recorded: &Recorded) -> &Release {
+pub(super) fn release(recorded: &Entry) -> &Release {
     match &recorded.event {
         Event::Release(release) => release,
         other => panic!("{other:?}"),
@@ -88,7 +88,7 @@ fn trusted_noise_lowers_the_cost_and_keeps_the_budget() {
                 assert!(device.spent_provable <= epsilon, "{kind:?}");
             }
             for device in 0..4 {
-                let filter = recording.federation.budgets().declared(device).unwrap().clone();
+                let filter = recording.federation.books().declared(device).unwrap().clone();
                 let samples = f64::from(devices(&records[0])[device as usize].samples);
                 let history = recording.history(device);
                 // An allocator may leave a device out.
@@ -147,7 +147,7 @@ fn untrusted_noise_changes_no_cost() {
             let (ideal, analog) = (ideal.history(device), analog.history(device));
             assert_eq!(ideal.len(), 6);
             for (ideal, analog) in ideal.iter().zip(&analog) {
-                assert_eq!((ideal.share, ideal.cost), (analog.share, analog.cost), "{kind:?}");
+                assert_eq!((ideal.granted, ideal.cost), (analog.granted, analog.cost), "{kind:?}");
                 let (plain, heard) = (release(ideal), release(analog));
                 assert!(heard.sigma_channel > 0.0 && plain.sigma_channel == 0.0);
                 assert_eq!(heard.kappa, 0.0);
@@ -173,7 +173,7 @@ fn on_the_papers_basis_what_is_proved_counts_it() {
     for device in 0..4 {
         let history = recording.history(device);
         let sum = |kappa: f64| -> f64 {
-            let mu_squared = |recorded: &Recorded| {
+            let mu_squared = |recorded: &Entry| {
                 let release = release(recorded);
                 let counted = kappa * release.sigma_channel.powi(2);
                 (2.0 * release.clip_norm).powi(2) / (release.sigma_artificial.powi(2) + counted)

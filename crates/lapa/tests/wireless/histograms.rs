@@ -7,18 +7,18 @@ use super::*;
 const RULE: &str = "aggregate.rule=wasserstein";
 
 /// What a device's first release is, which must be its histogram.
-fn histogram(history: &[Recorded]) -> (&Histogram, f64) {
+fn histogram(history: &[Entry]) -> (&Histogram, f64) {
     match &history[0] {
-        Recorded { round: 0, event: Event::Histogram(histogram), cost, .. } => (histogram, *cost),
+        Entry { round: 0, event: Event::Histogram(histogram), cost, .. } => (histogram, *cost),
         other => panic!("{other:?}"),
     }
 }
 
-fn labels(federation: &Federation) -> Vec<Vec<f64>> {
+fn labels(federation: &Simulation) -> Vec<Vec<f64>> {
     federation.weighting().state().labels.clone().unwrap()
 }
 
-fn exact_labels(federation: &Federation) -> Vec<Vec<f64>> {
+fn exact_labels(federation: &Simulation) -> Vec<Vec<f64>> {
     let counts = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
     federation.partition().devices.iter().map(|device| counts(&device.label_counts)).collect()
 }
@@ -45,7 +45,7 @@ fn a_noisy_histogram_costs_its_share_of_the_budget() {
         let epsilon = recording.federation.experiment().privacy.epsilon.unwrap();
         let records = recording.rounds(6);
         for device in 0..4 {
-            let filter = recording.federation.budgets().declared(device).unwrap().clone();
+            let filter = recording.federation.books().declared(device).unwrap().clone();
             let (sigma, capacity) = match filter.kind() {
                 FilterKind::Renyi { order } => {
                     let capacity =

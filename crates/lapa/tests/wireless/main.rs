@@ -13,10 +13,13 @@ mod selection;
 mod uplinks;
 mod weights;
 
+use std::ops::ControlFlow;
+
 use common::{data, devices, experiment, federation};
-use lapa::federation::Federation;
+use lapa::error::FederationError;
 use lapa::observe::RoundRecord;
-use lapa_privacy::ledger::{Ledger, Recorded};
+use lapa::simulation::{Event, Setup, Simulation};
+use lapa_privacy::ledger::{DataKey, DeclaredBudget, Entry, Ledger, Recorded, Repeat, Request};
 use tempfile::TempDir;
 
 /// Parameters of the logistic model: 784 pixels and a bias, for ten classes.
@@ -24,26 +27,60 @@ const COORDINATES: usize = 7850;
 
 /// A federation that records in a file, and the file.
 struct Recording {
-    federation: Federation,
+    federation: Simulation,
     place: TempDir,
+    warnings: Vec<String>,
 }
 
 impl Recording {
     fn new(changes: &[&str]) -> Self {
-        let (mut federation, place) = (federation(changes), TempDir::new().unwrap());
+        let place = TempDir::new().unwrap();
         let ledger = Ledger::open(&place.path().join("ledger.db")).unwrap();
-        federation.record_in(ledger, "run").unwrap();
-        Self { federation, place }
+        let setup = Setup::new(experiment(changes), data()).unwrap();
+        let federation = setup.record_in(ledger, "run").unwrap();
+        Self { federation, place, warnings: Vec::new() }
     }
 
     fn rounds(&mut self, count: u32) -> Vec<RoundRecord> {
-        (0..count).map(|_| self.federation.next_round().unwrap()).collect()
+        let records = rounds(&mut self.federation, count, &mut self.warnings);
+        assert_eq!(records.len() as u32, count);
+        records
     }
 
-    fn history(&self, device: u32) -> Vec<Recorded> {
+    fn history(&self, device: u32) -> Vec<Entry> {
         let ledger = Ledger::open_read_only(&self.place.path().join("ledger.db")).unwrap();
         ledger.history("run", device).unwrap()
     }
+}
+
+/// The next rounds of a simulation, with its warnings.
+fn rounds(simulation: &mut Simulation, count: u32, warnings: &mut Vec<String>) -> Vec<RoundRecord> {
+    let mut records = Vec::new();
+    let run = simulation.run(&mut |_, event| {
+        match event {
+            Event::Warning(warning) => warnings.push(warning.into()),
+            Event::Round(record) => records.push(record.clone()),
+        }
+        match records.len() < count as usize {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    assert!(matches!(run, Ok(()) | Err(FederationError::Cancelled(_))), "{run:?}");
+    records
+}
+
+/// Proof of a release without noise.
+fn bare() -> Recorded {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let data = DataKey { data: "data".into(), partition: "partition".into() };
+    let (epsilon, capacity) = (f64::INFINITY, f64::INFINITY);
+    let budget = DeclaredBudget { kind: "none".into(), epsilon, delta: 0.5, capacity };
+    ledger.begin_run("run", &data, &[(0, budget)]).unwrap();
+    let request = [Request { device: 0, cost: f64::INFINITY }];
+    let offers = ledger.offer("run", 1, Repeat::Replay, 0.0, &request).unwrap();
+    let event = lapa_privacy::Event::NonPrivate { what: "an update without noise".into() };
+    offers.record([(event, f64::INFINITY)]).unwrap().remove(0).unwrap()
 }
 
 /// The ratio that a number of decibels stands for.

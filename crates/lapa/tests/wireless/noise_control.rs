@@ -4,7 +4,7 @@
 use std::fs;
 
 use lapa::config::PowerChoice;
-use lapa::federation::FederationError;
+use lapa::error::FederationError;
 use lapa::observe::{DeviceRecord, NoiseMode, read_metrics};
 use lapa::run::{SwitchingRound, UnderNoised, read_summary};
 use lapa_privacy::FilterKind;
@@ -232,7 +232,7 @@ fn releases_cost_what_they_have_and_no_more_than_their_share() {
             let delta = recording.federation.experiment().privacy.delta;
             let rate = recording.federation.experiment().learn.learning_rate;
             for device in 0..4 {
-                let filter = recording.federation.budgets().declared(device).cloned();
+                let filter = recording.federation.books().declared(device).cloned();
                 let mut spent = 0.0;
                 for recorded in recording.history(device) {
                     let record = &records[recorded.round as usize - 1];
@@ -249,7 +249,7 @@ fn releases_cost_what_they_have_and_no_more_than_their_share() {
                             let classic = (2.0 * (1.25 / delta).ln()).sqrt();
                             let claimed = 2.0 * rate * case.clip / samples * classic / sigma;
                             assert_close(shown.epsilon, claimed, 1e-9);
-                            assert!(claimed <= recorded.share * (1.0 + 1e-12), "{what:?}");
+                            assert!(claimed <= recorded.granted * (1.0 + 1e-12), "{what:?}");
                             (2.0 * case.clip / sigma).powi(2)
                         }
                         Some(FilterKind::Gdp) => (2.0 * case.clip / batch.round() / sigma).powi(2),
@@ -262,10 +262,10 @@ fn releases_cost_what_they_have_and_no_more_than_their_share() {
                     // Simpson's rule is right to far less than this.
                     assert_close(recorded.cost, cost, 1e-6);
                     if filter.is_some() {
-                        assert!(recorded.cost <= recorded.share, "{what:?}: {recorded:?}");
+                        assert!(recorded.cost <= recorded.granted, "{what:?}: {recorded:?}");
                         let exact = shown.sigma_artificial > 0.0 && noise == "top-up";
                         if exact {
-                            assert_close(recorded.cost, recorded.share, 1e-6);
+                            assert_close(recorded.cost, recorded.granted, 1e-6);
                         }
                     }
                     spent += recorded.cost;
@@ -472,7 +472,7 @@ fn powers_that_nobody_chose_are_refused() {
     ] {
         let power = format!("control.power={name}");
         let changes = [&ANALOG[..], &["privacy.epsilon=8", &*power]].concat();
-        let error = Federation::new(experiment(&changes), data()).err().unwrap();
+        let error = Simulation::new(experiment(&changes), data()).err().unwrap();
         assert!(matches!(error, FederationError::PowersNotChosen { power } if power == choice));
         assert_eq!(
             error.to_string(),

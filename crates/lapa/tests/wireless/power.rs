@@ -1,6 +1,6 @@
 //! E|p·s|² ≤ p²: what is sent as amplitudes keeps to its power, whatever the data.
 
-use lapa::privatize::power_scale;
+use lapa::budget::power_scale;
 use lapa_privacy::{ClipUnit, Release, Sampling};
 
 use super::*;
@@ -43,7 +43,7 @@ fn updates_keep_to_their_power() {
         for _ in 0..30 {
             let record = federation.next_round().unwrap();
             for device in devices(&record) {
-                let mut release = federation.budgets().release(device.device).clone();
+                let mut release = federation.books().release(device.device).clone();
                 release.sigma_artificial = device.sigma_artificial;
                 let norm = device.gradient_norm.unwrap();
                 let sent = if release.clip == ClipUnit::Device { norm.min(clip) } else { norm };
@@ -69,7 +69,7 @@ fn updates_keep_to_their_power() {
 /// The worst case by hand: samples whose clipped gradients are all the same vector of norm C.
 #[test]
 fn the_scale_is_that_of_the_worst_gradient() {
-    let release = federation(&["privacy.epsilon=8"]).budgets().release(0).clone();
+    let release = federation(&["privacy.epsilon=8"]).books().release(0).clone();
     let release = Release { clip_norm: 3.0, ..release };
     let q = COORDINATES as f64;
     let scale =

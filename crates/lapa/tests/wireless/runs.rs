@@ -131,7 +131,7 @@ pub(super) fn contents(folder: &Path) -> (Vec<u8>, Vec<Value>, Value) {
     )
 }
 
-fn releases(folder: &Path) -> Vec<Recorded> {
+fn releases(folder: &Path) -> Vec<Entry> {
     Ledger::open_read_only(&folder.join("ledger.db")).unwrap().releases().unwrap()
 }
 
@@ -152,7 +152,7 @@ fn a_resumed_run_is_the_undisturbed_run() {
         finish(resume(&killed));
         assert_eq!(contents(&killed), expected, "{kind:?}, killed");
         let charged = |folder: &Path| -> Vec<_> {
-            let paid = |recorded: Recorded| (recorded.round, recorded.device, recorded.cost);
+            let paid = |recorded: Entry| (recorded.round, recorded.device, recorded.cost);
             releases(folder).into_iter().map(paid).collect()
         };
         assert_eq!(charged(&killed), charged(&undisturbed), "{kind:?}: charged twice");
@@ -169,12 +169,12 @@ fn real_releases_are_paid_again() {
     kill_in_round_three(create(&changes, &path));
     let capacities: Vec<f64> = {
         let ledger = Ledger::open_read_only(&path.join("ledger.db")).unwrap();
-        ledger.terms().unwrap().iter().map(|declared| declared.terms.capacity).collect()
+        ledger.declarations().unwrap().iter().map(|declared| declared.budget.capacity).collect()
     };
     finish(resume(&path));
     let releases = releases(&path);
     for (device, capacity) in (0..).zip(capacities) {
-        let own: Vec<&Recorded> = releases.iter().filter(|r| r.device == device).collect();
+        let own: Vec<&Entry> = releases.iter().filter(|r| r.device == device).collect();
         let attempts = |round: u32| -> Vec<u32> {
             own.iter().filter(|r| r.round == round).map(|r| r.attempt).collect()
         };
@@ -182,7 +182,7 @@ fn real_releases_are_paid_again() {
             assert_eq!(attempts(round), [1, 2], "device {device}, round {round}");
         }
         assert_eq!(attempts(3), [1]);
-        let histogram = |recorded: &&&Recorded| matches!(recorded.event, Event::Histogram(_));
+        let histogram = |recorded: &&&Entry| matches!(recorded.event, Event::Histogram(_));
         assert_eq!(own.iter().filter(histogram).count(), 2);
         assert!(own.iter().map(|recorded| recorded.cost).sum::<f64>() <= capacity);
     }

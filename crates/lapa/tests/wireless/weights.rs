@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lapa::aggregate::{FedAdp, GroundMetric, histogram, noise_aware, wasserstein};
-use lapa::learn::{Batches, Holding, Learner, LocalUpdate};
+use lapa::device::{Batches, Device, Learner, Streams};
 use lapa::model::Worker;
 use lapa::seed::{Purpose, stream};
+use lapa::station::aggregate::{FedAdp, GroundMetric, histogram, noise_aware, wasserstein};
 
 use super::*;
 
@@ -96,13 +96,15 @@ fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
 }
 
 /// The gradients that the devices of a federation send in round 1, over an ideal link.
-fn gradients(federation: &Federation) -> Vec<Vec<f32>> {
+fn gradients(federation: &Simulation) -> Vec<Vec<f32>> {
     let experiment = federation.experiment();
     let network = lapa::model::network(&experiment.model, 28, 28, 10).unwrap();
     let mut learner = Learner::new(Worker::new(Arc::new(network)));
     let gradient = |(device, data): (u64, &lapa::partition::DeviceData)| {
-        let holding = Holding {
-            data: &federation.data().train,
+        let device = Device {
+            number: device as u32,
+            learn: &experiment.learn,
+            records: &federation.data().train,
             samples: &data.samples,
             batches: Batches {
                 sampling: experiment.privacy.sampling,
@@ -112,11 +114,12 @@ fn gradients(federation: &Federation) -> Vec<Vec<f32>> {
             },
             grid: None,
         };
-        let mut rng = stream(experiment.run.seed, Purpose::Batch, 1, device);
-        let (learn, model) = (&experiment.learn, federation.model());
-        let mut update = LocalUpdate::default();
-        learner.local_update(learn, holding, &model.parameters, &mut rng, &mut update).unwrap();
-        update.gradient.iter().map(|&g| g as f32).collect()
+        let draw = |purpose| stream(experiment.run.seed, purpose, 1, device.number.into());
+        let (mut batch, mut noise) = (draw(Purpose::Batch), draw(Purpose::Noise));
+        let streams = Streams { batch: &mut batch, noise: &mut noise };
+        let (model, bare) = (&federation.model().parameters, bare());
+        let reply = device.answer(model, &bare, 1.0, streams, &mut learner, Vec::new()).unwrap();
+        reply.update.into_gradient()
     };
     (0..).zip(&federation.partition().devices).map(gradient).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use lapa::privatize::round_up;
+use lapa::budget::round_up;
 use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp};
 use lapa_privacy::{AccountError, Adjacency, Budget, Mechanism, calibrate};
 use serde_json::{Map, Value, json};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
+use lapa::budget::round_up;
 use lapa::observe::number;
-use lapa::privatize::round_up;
 use lapa_privacy::accountant::{Accountant, Gdp, Pld, Rdp};
-use lapa_privacy::ledger::{Declared, Ledger, Recorded};
+use lapa_privacy::ledger::{Declaration, Entry, Ledger};
 use lapa_privacy::{AccountError, Event, Mechanism};
 use serde::Serialize;
 use serde_json::json;
@@ -67,15 +67,15 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
     // Each run's releases stay within what it declared, whatever others spent before: over all
     // runs the largest budget is the guarantee.
-    let mut declared: BTreeMap<(String, u32), Declared> = BTreeMap::new();
-    for terms in ledger.terms().map_err(Failure::failed)? {
+    let mut declared: BTreeMap<(String, u32), Declaration> = BTreeMap::new();
+    for terms in ledger.declarations().map_err(Failure::failed)? {
         let key = (terms.data.clone(), terms.device);
         match declared.get(&key) {
-            Some(known) if known.terms.epsilon >= terms.terms.epsilon => {}
+            Some(known) if known.budget.epsilon >= terms.budget.epsilon => {}
             _ => _ = declared.insert(key, terms),
         }
     }
-    let mut releases: BTreeMap<(String, u32), Vec<Recorded>> = BTreeMap::new();
+    let mut releases: BTreeMap<(String, u32), Vec<Entry>> = BTreeMap::new();
     for recorded in ledger.releases().map_err(Failure::failed)? {
         releases.entry((recorded.data.clone(), recorded.device)).or_default().push(recorded);
     }
@@ -99,8 +99,8 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(terms: &Declared, releases: &[Recorded]) -> Result<Row, AccountError> {
-    let delta = terms.terms.delta;
+fn row(terms: &Declaration, releases: &[Entry]) -> Result<Row, AccountError> {
+    let delta = terms.budget.delta;
     let [gdp, rdp, pld] = costs(releases.iter().map(|recorded| recorded.event.clone()), delta)?;
     let silent = releases.iter().map(|recorded| without_channel(recorded.event.clone()));
     let best = |costs: [Option<f64>; 3]| costs.into_iter().flatten().fold(f64::INFINITY, f64::min);
@@ -112,7 +112,7 @@ fn row(terms: &Declared, releases: &[Recorded]) -> Result<Row, AccountError> {
         device: terms.device,
         runs: runs.len(),
         releases: releases.len(),
-        declared: terms.terms.epsilon,
+        declared: terms.budget.epsilon,
         delta,
         claimed: releases.iter().map(|recorded| recorded.event.claimed_epsilon(delta)).sum(),
         provable: best([gdp, rdp, pld]),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use lapa::privatize::round_up;
+use lapa::budget::round_up;
 use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Options, Verdict, at_least};
 
 use super::run::{flow, stop_on_interrupt};
@@ -128,7 +128,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     });
     progress.finish();
     let audit = match audit {
-        Err(AuditError::Stopped) => {
+        Err(AuditError::Cancelled(_)) => {
             output::say("\nstopped: an audit leaves nothing before its end");
             return Ok(ExitCode::FAILURE);
         }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use lapa::config::{Data, Experiment, Norm, Override};
 use lapa::data::{DataName, Dataset};
-use lapa::federation::Federation;
 use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Shape, Worker, cnn};
 use lapa::seed::{Purpose, stream};
+use lapa::simulation::Simulation;
 use lapa_privacy::mechanism::add_gaussian;
 use serde_json::{Map, Value, json};
 
@@ -195,7 +195,7 @@ fn gradients(
 }
 
 /// A run of default rounds, without evaluation.
-fn federation(data: &Dataset, threads: u32) -> Result<Federation, Failure> {
+fn federation(data: &Dataset, threads: u32) -> Result<Simulation, Failure> {
     // As many samples per device as the data allow, so that synthetic digits work too.
     let most = (data.train.len() / 12).min(5000);
     let sizes = format!("[{},{most}]", most * 3 / 5);
@@ -210,7 +210,7 @@ fn federation(data: &Dataset, threads: u32) -> Result<Federation, Failure> {
     let flags = flags.iter().map(|flag: &String| Override::parse(flag));
     let flags = flags.collect::<Result<Vec<_>, _>>()?;
     let experiment = Experiment::from_toml("", "bench", &flags)?;
-    Federation::new(experiment, data.clone()).map_err(Failure::failed)
+    Simulation::new(experiment, data.clone()).map_err(Failure::failed)
 }
 
 /// Rounds on one thread and on `threads`, beside the bare gradients of the same batches.
@@ -230,7 +230,7 @@ fn rounds(
     let (mut worker, p) = worker(Norm::Batch, data)?;
     let mut gradient = vec![0.0; p.len()];
     let failed = std::cell::RefCell::new(None);
-    let round = |federation: &mut Federation| {
+    let round = |federation: &mut Simulation| {
         if let Err(error) = federation.next_round() {
             failed.replace(Some(error));
         }

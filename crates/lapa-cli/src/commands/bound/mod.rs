@@ -3,14 +3,15 @@
 mod report;
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use lapa::config::{Entropy, ObserveDevices, PowerChoice};
-use lapa::federation::{Federation, StudyError};
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::run::RunError;
+use lapa::simulation::{Event, ExactLossError, Simulation};
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
 use lapa_control::phases::{MOST_CELLS, PhaseError};
 
@@ -75,7 +76,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
     if experiment.privacy.entropy == Entropy::Os {
         // Before anything takes time.
-        return Err(study(StudyError::NotASimulation));
+        return Err(study(ExactLossError::NotASimulation));
     }
     let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
     if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
@@ -90,7 +91,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         experiment.control.power = PowerChoice::Equal;
     }
     let mut federation =
-        patiently(mode, "dealing out the samples", || Federation::new(experiment, data))
+        patiently(mode, "dealing out the samples", || Simulation::new(experiment, data))
             .map_err(RunError::from)?;
     check_size(&federation)?;
     let pilot = Pilot::run(&mut federation, mode)?;
@@ -108,7 +109,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
 }
 
 /// Refuses a model of which the estimates would keep more than memory should hold.
-fn check_size(federation: &Federation) -> Result<(), Failure> {
+fn check_size(federation: &Simulation) -> Result<(), Failure> {
     let parameters = federation.network().parameter_count() as u64;
     // At each mark the model twice, and its gradient in 64 bits.
     let needed = parameters.saturating_mul(u64::from(PARTS + 1) * 16);
@@ -121,9 +122,9 @@ fn check_size(federation: &Federation) -> Result<(), Failure> {
     }
 }
 
-fn study(error: StudyError) -> Failure {
+fn study(error: ExactLossError) -> Failure {
     match error {
-        StudyError::NotASimulation => Failure::usage(error.to_string()),
+        ExactLossError::NotASimulation => Failure::usage(error.to_string()),
         _ => Failure::failed(error),
     }
 }
@@ -138,28 +139,31 @@ struct Pilot {
 }
 
 impl Pilot {
-    fn run(federation: &mut Federation, mode: Mode) -> Result<Self, Failure> {
-        let rounds = federation.experiment().run.rounds;
+    fn run(simulation: &mut Simulation, mode: Mode) -> Result<Self, Failure> {
+        let rounds = simulation.experiment().run.rounds;
         let parts = PARTS.min(rounds);
         let marks: Vec<u32> = (0..=parts)
             .map(|part| (u64::from(part) * u64::from(rounds) / u64::from(parts)) as u32)
             .collect();
-        let mut weights = vec![0.0; federation.partition().devices.len()];
-        let mut models = vec![(0, federation.model().parameters.clone())];
+        let mut weights = vec![0.0; simulation.partition().devices.len()];
+        let mut models = vec![(0, simulation.model().parameters.clone())];
         let mut progress = RoundProgress::new(mode, rounds);
         progress.start(0);
         let mut list = Vec::new();
-        for round in 1..=rounds {
-            let record = federation.next_round().map_err(RunError::from)?;
-            progress.round(&record);
-            for warning in federation.take_warnings() {
-                progress.say(&format!("warning: {warning}"));
+        let run = simulation.run(&mut |simulation, event| {
+            match event {
+                Event::Warning(warning) => progress.say(&format!("warning: {warning}")),
+                Event::Round(record) => {
+                    progress.round(record);
+                    list.push(noises(record, &mut weights));
+                    if marks.contains(&record.round) {
+                        models.push((record.round, simulation.model().parameters.clone()));
+                    }
+                }
             }
-            list.push(noises(&record, &mut weights));
-            if marks.contains(&round) {
-                models.push((round, federation.model().parameters.clone()));
-            }
-        }
+            ControlFlow::Continue(())
+        });
+        run.map_err(RunError::from)?;
         progress.finish();
         let steps = list.iter().filter(|devices| !devices.is_empty()).count();
         if steps == 0 {
@@ -171,10 +175,11 @@ impl Pilot {
 
     fn estimate(
         &self,
-        federation: &Federation,
+        federation: &Simulation,
         samples: NonZeroUsize,
     ) -> Result<(Vec<Point>, Estimates), Failure> {
-        let at = |parameters: &[f32]| federation.study(parameters, &self.weights, Some(samples));
+        let at =
+            |parameters: &[f32]| federation.exact_loss(parameters, &self.weights, Some(samples));
         let mut points = Vec::with_capacity(self.models.len());
         for (round, parameters) in &self.models {
             let found = at(parameters).map_err(study)?;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lapa::config::{BoundForm, Control};
-use lapa::federation::Federation;
 use lapa::observe::number;
+use lapa::simulation::Simulation;
 use lapa_control::bound::{
     Bound, Constants, DeviceNoise, Estimates, Point, RateCondition, RateLimit, Setting, Terms,
     corrected, printed,
@@ -88,7 +88,7 @@ pub struct Report {
 
 impl Report {
     pub fn new(
-        federation: &Federation,
+        federation: &Simulation,
         rounds: Vec<Vec<DeviceNoise>>,
         points: &[Point],
         estimates: Estimates,

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use lapa::aggregate::Threshold;
 use lapa::config::{Aggregate, Experiment};
-use lapa::transmit::{Link, LinkError, Links};
+use lapa::radio::Threshold;
+use lapa::radio::{Link, LinkError, Links};
 use serde_json::{Map, Value};
 
 use crate::failure::Outcome;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use lapa::aggregate::Threshold;
 use lapa::config::{Experiment, Powers};
 use lapa::observe::{Quantiles, number};
+use lapa::radio::Threshold;
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};

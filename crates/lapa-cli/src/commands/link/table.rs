@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use lapa::aggregate::Threshold;
 use lapa::config::{Experiment, UplinkName};
 use lapa::model::network;
 use lapa::observe::{Quantiles, number};
-use lapa::transmit::{Airtime, Link, Links, Uplink};
+use lapa::radio::Threshold;
+use lapa::radio::{Airtime, Link, Links, Uplink};
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -137,7 +137,7 @@ fn compare(
         });
         progress.finish();
         match choice {
-            Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Stopped)) => {
+            Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => {
                 return stopped("stopped; nothing but the pilot is kept");
             }
             choice => choices.push(choice?),

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use lapa::atomic::write_atomically;
+use lapa::budget::round_up;
 use lapa::config::Experiment;
-use lapa::privatize::round_up;
 use lapa::run::SwitchingRound;
 use lapa_control::phases::Choice;
 use lapa_report::plot::{Figure, Series};

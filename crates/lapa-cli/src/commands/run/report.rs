@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use lapa::budget::{PrivacySummary, round_up};
 use lapa::observe::DeviceRecords;
-use lapa::privatize::{PrivacySummary, round_up};
 use lapa::run::{Summary, SwitchingRound, UnderNoised};
 use serde_json::json;
 

@@ -26,20 +26,20 @@ impl Screen {
     pub fn show(&mut self, event: RunEvent<'_>) -> ControlFlow<()> {
         let mode = self.mode;
         match event {
-            RunEvent::Started { folder, done, federation } => {
-                let experiment = federation.experiment();
+            RunEvent::Started { folder, done, simulation } => {
+                let experiment = simulation.experiment();
                 self.rounds = experiment.run.rounds;
-                let data = federation.data();
+                let data = simulation.data();
                 let name = String::from(data.name.clone());
                 mode.notice(&format!(
                     "{} devices, {name} ({}), {} parameters, {} rounds, seed {}, {} threads\n\
                      folder: {}",
-                    federation.partition().devices.len(),
+                    simulation.partition().devices.len(),
                     data.source,
-                    federation.network().parameter_count(),
+                    simulation.network().parameter_count(),
                     experiment.run.rounds,
                     experiment.run.seed,
-                    federation.threads(),
+                    simulation.threads(),
                     folder.display(),
                 ));
                 if done > 0 {

@@ -1,0 +1,117 @@
+//! The public scale of an update that is sent as amplitudes.
+
+use lapa_privacy::{Adjacency, ClipUnit, Release, Sampling};
+use lapa_wireless::uplink::{Analog, UplinkError};
+
+use crate::config::{Experiment, Learn, Update};
+
+/// c with c² = B²/q + σ_art², where B² bounds E‖g‖² over the q coordinates
+/// ([`Analog::scale`]): then s = g̃/c keeps to E|s|² ≤ 1, and a device of power p² to
+/// E|p·s|² ≤ p², the paper's eq. (5). One coordinate goes into one complex symbol.
+///
+/// - Device-level clip: B = C.
+/// - A gradient of clipped samples: B = C; a Poisson batch of b samples is divided by b̄, and
+///   `E[b²]/b̄² ≤ 1 + 1/b̄`. Where |D_k| is not public it may be `excess` times the public n̂ that the
+///   sum is divided by.
+/// - A local epoch of clipped samples: the sum of `steps` of them.
+///
+/// Differs from the paper: it assumes E|s|² = 1 of gradients that it does not scale. The norm of
+/// the gradient itself cannot be the scale, since it is private.
+pub fn power_scale(
+    release: &Release,
+    steps: u32,
+    excess: f64,
+    coordinates: usize,
+) -> Result<f64, UplinkError> {
+    let factor = match (release.clip, release.sampling) {
+        (ClipUnit::Device, _) => 1.0,
+        (ClipUnit::Sample, Sampling::Poisson { .. }) => {
+            excess * (1.0 + 1.0 / release.denominator).sqrt()
+        }
+        (ClipUnit::Sample, Sampling::Full) => excess * f64::from(steps),
+        (ClipUnit::Sample, Sampling::Fixed) => f64::from(steps),
+    };
+    Analog::scale(factor * release.clip_norm, coordinates, release.sigma_artificial)
+}
+
+/// Receiver noise that counts as privacy, on an update sent as amplitudes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trusted {
+    /// κν: artificial noise of variance σ² raises the scale, and with it the receiver's noise, so
+    /// that it counts for (1 + κν)σ².
+    pub fraction: f64,
+    /// κνB²/q: without artificial noise.
+    pub variance: f64,
+}
+
+/// Updates sent as amplitudes: their public scale, and the noise they arrive with.
+#[derive(Clone, Debug)]
+pub(super) struct Amplitudes {
+    /// Local gradients that an upload sums.
+    steps: u32,
+    /// How much larger a device may be than its public number of samples says.
+    excess: f64,
+    /// Coordinates of an update, q.
+    coordinates: usize,
+    /// κ
+    trust: f64,
+}
+
+impl Amplitudes {
+    /// `None` where updates are sent otherwise.
+    pub fn new(experiment: &Experiment, coordinates: usize) -> Option<Self> {
+        experiment.transmit.is_analog().then(|| Self {
+            steps: steps(&experiment.learn),
+            excess: excess(experiment),
+            coordinates,
+            trust: experiment.privacy.channel_trust,
+        })
+    }
+
+    /// c of a release; see [`power_scale`].
+    pub fn scale(&self, release: &Release) -> Result<f64, UplinkError> {
+        power_scale(release, self.steps, self.excess, self.coordinates)
+    }
+
+    /// κν and κνB²/q: what may be counted of the receiver's noise, as a share of the artificial
+    /// noise's own variance and on an update without any.
+    pub fn trusted(&self, release: &Release, receiver_noise: f64) -> Result<Trusted, UplinkError> {
+        let quiet = Release { sigma_artificial: 0.0, ..release.clone() };
+        let fraction = self.trust * receiver_noise;
+        Ok(Trusted { fraction, variance: fraction * self.scale(&quiet)?.powi(2) })
+    }
+
+    /// c√ν: standard deviation of the receiver's noise on each coordinate.
+    pub fn channel_noise(
+        &self,
+        release: &Release,
+        receiver_noise: f64,
+    ) -> Result<f64, UplinkError> {
+        Ok(self.scale(release)? * receiver_noise.sqrt())
+    }
+
+    /// Declares the channel's noise, and how much of it may be counted.
+    pub fn declare(&self, release: &mut Release, receiver_noise: f64) -> Result<(), UplinkError> {
+        release.sigma_channel = self.channel_noise(release, receiver_noise)?;
+        release.kappa = self.trust;
+        Ok(())
+    }
+}
+
+/// The largest configured size over the public one where sizes are not public, else 1.
+fn excess(experiment: &Experiment) -> f64 {
+    let spec = &experiment.partition;
+    let hidden = experiment.privacy.adjacency == Adjacency::AddRemove;
+    match (spec.middle_samples(), spec.largest_samples()) {
+        (Some(middle), Some(largest)) if hidden => f64::from(largest) / f64::from(middle),
+        _ => 1.0,
+    }
+}
+
+/// Local gradients that an upload is the sum of.
+fn steps(learn: &Learn) -> u32 {
+    match learn.update {
+        Update::Gradient => 1,
+        Update::Epoch => (1.0 / learn.batch_fraction).round().max(1.0) as u32,
+    }
+}

@@ -1,0 +1,386 @@
+//! The books of a run: the accounts of all devices in one ledger.
+
+use std::collections::HashMap;
+
+use lapa_privacy::Event;
+use lapa_privacy::allocate::Basis;
+use lapa_privacy::ledger::{DataKey, Ledger, Recorded, Repeat, Request, add_up};
+
+use super::account::Account;
+use super::amplitudes::Amplitudes;
+use super::device_budget::{Channel, Priced};
+use super::noise_control::sum_suffices;
+use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, declare};
+use crate::config::Experiment;
+
+/// Public numbers of a release that is on record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    /// The device.
+    pub device: u32,
+    /// The granted cost, in the currency of its filter.
+    pub cost: f64,
+    /// The public scale of its update, if that is sent as amplitudes; see
+    /// [`power_scale`](super::power_scale).
+    pub scale: f64,
+    /// Standard deviation of the receiver's noise on each coordinate; 0 without amplitudes.
+    pub sigma_channel: f64,
+    /// σ_required: the noise on each coordinate that its cost asks for.
+    pub sigma_required: f64,
+    /// The release.
+    pub event: Event,
+    /// ε of it on the basis of the run: ε_k as claimed, or of this one release as proved.
+    pub epsilon: f64,
+}
+
+impl Granted {
+    /// Factor by which a device is under-noised: σ_required over the noise that counts, where that
+    /// is more than 1.
+    pub fn under_noising(&self) -> Option<f64> {
+        let Event::Release(release) = &self.event else { return None };
+        let factor = self.sigma_required / release.sigma();
+        // More than what the roots round.
+        (factor > 1.0 + 1e-9).then_some(factor)
+    }
+
+    /// Standard deviation of the artificial noise on each coordinate.
+    pub fn sigma(&self) -> f64 {
+        sigma_artificial(&self.event)
+    }
+}
+
+/// Standard deviation of an event's artificial noise on each coordinate.
+pub(crate) fn sigma_artificial(event: &Event) -> f64 {
+    match event {
+        Event::Release(release) => release.sigma_artificial,
+        Event::Histogram(_) | Event::NonPrivate { .. } => 0.0,
+    }
+}
+
+/// A device that asks for a release: its cost, and the variance ν of the receiver's noise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bid {
+    pub device: u32,
+    pub cost: f64,
+    pub receiver_noise: f64,
+}
+
+/// The accounts of all devices of a run, and the ledger that records their releases.
+pub struct Books {
+    /// Name of the data in the ledger.
+    pub(super) data: String,
+    pub(super) accounts: Vec<Account>,
+    pub(super) ledger: Ledger,
+    pub(super) run: String,
+    pub(super) repeat: Repeat,
+    pub(super) rounds: u32,
+    /// The way updates are sent as amplitudes; `None` where they are sent otherwise.
+    pub(super) amplitudes: Option<Amplitudes>,
+    /// The last round for which the ledger was asked.
+    asked: u32,
+    pub(super) odometer: Odometer,
+    warnings: Vec<String>,
+    out_of_range: bool,
+}
+
+impl Books {
+    /// Opens the books of `run`, which begins in `ledger` or goes on there. `budgets` are those of a
+    /// new ledger: where it already knows a device, its kind of filter stays.
+    pub(crate) fn open(
+        experiment: &Experiment,
+        public_samples: &[u32],
+        mut budgets: Vec<DeviceBudget>,
+        coordinates: usize,
+        mut ledger: Ledger,
+        data: &DataKey,
+        (run, repeat): (&str, Repeat),
+    ) -> Result<Self, PrivacyError> {
+        let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
+        let declared = ledger.declarations()?;
+        let resumed = declared.iter().any(|declared| declared.run == run);
+        let known = declared.iter().filter(|declared| declared.data == data.data);
+        let known: HashMap<u32, &str> =
+            known.map(|declared| (declared.device, &*declared.budget.kind)).collect();
+        if !known.is_empty() {
+            budgets = declare(experiment, public_samples, &|device| {
+                serde_json::from_str(known.get(&device)?).ok()
+            })?;
+        }
+        if !resumed {
+            refuse_if_nothing_is_left(&ledger, data, rounds, &budgets)?;
+        }
+        let listed: Vec<_> = (0..).zip(budgets.iter().map(DeviceBudget::declared)).collect();
+        let left = ledger.begin_run(run, data, &listed)?;
+        let mut accounts = Vec::with_capacity(budgets.len());
+        for ((device, budget), left) in (0..).zip(budgets).zip(left) {
+            let start = match (budget.filter(), privacy.budget_share) {
+                (Some(filter), Some(fraction)) => left.min(fraction * filter.capacity()),
+                _ => left,
+            };
+            accounts.push(Account::new(budget, start, ledger.spent_at_start(run, device)?));
+        }
+        let mut books = Self {
+            data: data.data.clone(),
+            accounts,
+            ledger,
+            run: run.into(),
+            repeat,
+            rounds,
+            amplitudes: Amplitudes::new(experiment, coordinates),
+            asked: 0,
+            odometer: Odometer::default(),
+            warnings: Vec::new(),
+            out_of_range: false,
+        };
+        books.warn_of_delta(public_samples);
+        if privacy.ledger.is_some() && books.ledger.is_new()? {
+            books.warnings.push(format!(
+                "new ledger {}: nothing was ever released on it, so all budgets are whole",
+                books.ledger.path().display()
+            ));
+        }
+        if privacy.channel_trust > 0.0 {
+            books.recost_others()?;
+        }
+        Ok(books)
+    }
+
+    /// Spending of other runs on the ledger before this one, without channel noise.
+    fn recost_others(&mut self) -> Result<(), PrivacyError> {
+        self.accounts.iter_mut().for_each(|account| account.others_without_channel = 0.0);
+        for entry in self.ledger.releases_before(&self.run)? {
+            if entry.data != self.data {
+                continue;
+            }
+            if let Some(account) = self.accounts.get_mut(entry.device as usize) {
+                let cost = account.budget.cost_without_channel(&entry.event, entry.cost)?;
+                account.others_without_channel = add_up(account.others_without_channel, cost);
+            }
+        }
+        Ok(())
+    }
+
+    /// Grants, prices and records the releases of a round; refused devices are left out. When this
+    /// returns the record is on the disk.
+    pub(crate) fn record(
+        &mut self,
+        round: u32,
+        bids: &[Bid],
+    ) -> Result<Vec<(Granted, Recorded)>, PrivacyError> {
+        if bids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.expect_a_file()?;
+        self.asked = round;
+        let requests: Vec<Request> = bids.iter().map(|bid| self.request(bid)).collect();
+        let sum_suffices = self.sum_suffices(bids, &requests)?;
+        let floors = bids.iter().map(|bid| self.budget(bid.device).floor(self.rounds));
+        let floor = floors.fold(f64::INFINITY, f64::min);
+        let Self { ledger, run, repeat, accounts, amplitudes, .. } = self;
+        let offers = ledger.offer(run, round, *repeat, floor, &requests)?;
+        let mut priced = Vec::with_capacity(bids.len());
+        for (bid, granted) in bids.iter().zip(offers.granted()) {
+            let Some(granted) = granted else { continue };
+            let channel = amplitudes.as_ref().map(|by| (by, bid.receiver_noise));
+            let budget = &accounts[bid.device as usize].budget;
+            priced.push(budget.price(granted, sum_suffices, channel)?);
+        }
+        let required: Vec<f64> = priced.iter().map(|priced| priced.sigma_required).collect();
+        let releases = priced.into_iter().map(|Priced { event, cost, .. }| (event, cost));
+        let recorded = offers.record(releases)?;
+        let granted = bids.iter().zip(recorded).filter_map(|(bid, r)| Some((bid, r?)));
+        granted
+            .zip(required)
+            .map(|((bid, recorded), required)| self.enter(round, bid, recorded, required))
+            .collect()
+    }
+
+    /// The request for a bid: a plan spends whole releases.
+    fn request(&self, bid: &Bid) -> Request {
+        let device = bid.device;
+        let cost = match (self.budget(device).is_plan(), self.left(device) >= 1.0) {
+            (true, true) => 1.0,
+            (true, false) => 0.0,
+            (false, _) => bid.cost,
+        };
+        Request { device, cost }
+    }
+
+    /// True if the channel suffices by the paper's sum over the devices, where that decides.
+    fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool, PrivacyError> {
+        let rule = self.accounts.first().map(|account| account.budget.rule);
+        if rule != Some(NoiseRule::Sum) || !self.is_noisy() {
+            return Ok(false);
+        }
+        let mut devices = Vec::with_capacity(bids.len());
+        for (bid, request) in bids.iter().zip(requests) {
+            let budget = self.budget(bid.device);
+            devices.push((budget.required(request.cost)?, budget.trusted(self.channel(bid))?));
+        }
+        Ok(sum_suffices(devices.into_iter()))
+    }
+
+    fn channel(&self, bid: &Bid) -> Channel<'_> {
+        self.amplitudes.as_ref().map(|by| (by, bid.receiver_noise))
+    }
+
+    /// Enters a recorded release in its device's account.
+    fn enter(
+        &mut self,
+        round: u32,
+        bid: &Bid,
+        recorded: Recorded,
+        sigma_required: f64,
+    ) -> Result<(Granted, Recorded), PrivacyError> {
+        let (device, event) = (bid.device, recorded.event().clone());
+        let account = &mut self.accounts[device as usize];
+        account.charge(round, &event, recorded.cost())?;
+        let epsilon = account.budget.epsilon_of(&event, &mut self.odometer)?;
+        self.warn_of_range(round, device, epsilon);
+        let (mut scale, mut sigma_channel) = (1.0, 0.0);
+        if let Some((amplitudes, receiver_noise)) = self.channel(bid) {
+            let release = match &event {
+                Event::Release(release) => release,
+                _ => self.budget(device).release(),
+            };
+            scale = amplitudes.scale(release)?;
+            sigma_channel = amplitudes.channel_noise(release, receiver_noise)?;
+        }
+        let cost = recorded.granted();
+        let granted =
+            Granted { device, cost, scale, sigma_channel, sigma_required, event, epsilon };
+        Ok((granted, recorded))
+    }
+
+    /// Charges each device for its label histogram, in the ledger's round 0: with noise for a
+    /// `fraction` of what the run may spend on the device, or without noise (ε = ∞). `None` for
+    /// devices with nothing left.
+    pub(crate) fn record_histograms(
+        &mut self,
+        fraction: Option<f64>,
+    ) -> Result<Vec<Option<Recorded>>, PrivacyError> {
+        self.expect_a_file()?;
+        let accounts = (0..).zip(&self.accounts);
+        let requests: Vec<Request> = accounts
+            .map(|(device, account)| Request { device, cost: account.histogram_cost(fraction) })
+            .collect();
+        let offers = self.ledger.offer(&self.run, 0, self.repeat, 0.0, &requests)?;
+        let mut releases = Vec::with_capacity(requests.len());
+        for (account, granted) in self.accounts.iter().zip(offers.granted()) {
+            let Some(granted) = granted else { continue };
+            let Priced { event, cost, .. } = account.budget.price_histogram(granted)?;
+            releases.push((event, cost));
+        }
+        let recorded = offers.record(releases)?;
+        for (account, recorded) in self.accounts.iter_mut().zip(&recorded) {
+            if let Some(recorded) = recorded {
+                account.charge(0, recorded.event(), recorded.cost())?;
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// The cost of a device's label histogram: a `fraction` of what the run may spend on it.
+    pub(crate) fn histogram_cost(&self, device: u32, fraction: Option<f64>) -> f64 {
+        self.accounts[device as usize].histogram_cost(fraction)
+    }
+
+    /// Enters the declaration of a remote device: it holds itself to the budget ε `declared`, over
+    /// all that it releases, and has `left` of it, which is the most that the run may spend on it.
+    pub(crate) fn trust(&mut self, device: u32, declared: f64, left: f64) {
+        let account = &mut self.accounts[device as usize];
+        account.start = account.start.min(left);
+        account.declared = Some(declared);
+    }
+
+    /// Refuses a real release without a record that lasts.
+    fn expect_a_file(&self) -> Result<(), PrivacyError> {
+        if self.repeat == Repeat::ChargeAgain && self.ledger.is_in_memory() {
+            return Err(PrivacyError::NotRecorded);
+        }
+        Ok(())
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.accounts.first().is_some_and(|account| account.budget.noisy)
+    }
+
+    fn warn_of_delta(&mut self, public_samples: &[u32]) {
+        let delta = self.accounts.first().map_or(0.0, |account| account.budget.delta);
+        let fewest = public_samples.iter().min().copied().unwrap_or_default();
+        if self.is_noisy() && delta * f64::from(fewest) >= 1.0 {
+            self.warnings.push(format!(
+                "privacy.delta = {delta:e} is not below 1/{fewest}, one over the samples of the \
+                 smallest device: a mechanism that reveals a record at random would pass"
+            ));
+        }
+    }
+
+    /// The printed formula of σ holds for ε_k in (0, 1) only.
+    fn warn_of_range(&mut self, round: u32, device: u32, epsilon: f64) {
+        let budget = self.budget(device);
+        let claims = budget.basis == Basis::Paper && budget.noisy;
+        if claims && epsilon >= 1.0 && !self.out_of_range {
+            self.out_of_range = true;
+            self.warnings.push(format!(
+                "round {round}, device {device}: epsilon is {epsilon:.3}, but the printed formula \
+                 for sigma holds for epsilon in (0, 1) only"
+            ));
+        }
+    }
+
+    /// Warnings since the last call.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The last round for which the ledger was asked; a checkpoint must hold it.
+    pub(crate) fn asked(&self) -> u32 {
+        self.asked
+    }
+
+    /// Goes on after `round`, when the ledger had been asked for round `asked` last, and label
+    /// histograms were `known` or not: spending is what the ledger has. Its later rounds count at
+    /// once with the operating system's entropy, and when they are repeated in a seeded simulation.
+    pub(crate) fn restore(
+        &mut self,
+        round: u32,
+        asked: u32,
+        known: bool,
+    ) -> Result<(), PrivacyError> {
+        let recorded = self.last_recorded()?;
+        if recorded < asked {
+            let run = self.run.clone();
+            return Err(PrivacyError::LedgerBehind { run, recorded, asked, round });
+        }
+        self.asked = asked;
+        for (device, account) in (0..).zip(&mut self.accounts) {
+            for entry in self.ledger.history(&self.run, device)? {
+                // Round 0 is repeated unless the checkpoint has what came of it.
+                let done = entry.round <= round && (entry.round > 0 || known);
+                if done || self.repeat == Repeat::ChargeAgain {
+                    account.charge(entry.round, &entry.event, entry.cost)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a new run to which the ledger has nothing to give, before it leaves a trace there.
+fn refuse_if_nothing_is_left(
+    ledger: &Ledger,
+    data: &DataKey,
+    rounds: u32,
+    budgets: &[DeviceBudget],
+) -> Result<(), PrivacyError> {
+    let mut epsilon = 0.0f64;
+    for (device, budget) in (0..).zip(budgets) {
+        let spent = ledger.spent(&data.data, device)?.unwrap_or_default();
+        if budget.filter().is_none() || budget.capacity() - spent >= budget.floor(rounds) {
+            return Ok(());
+        }
+        epsilon = epsilon.max(budget.epsilon());
+    }
+    Err(PrivacyError::NothingLeft { ledger: ledger.path().into(), epsilon })
+}

@@ -1,0 +1,221 @@
+//! Declaration of budgets before round 1: the release of each device, and its filter.
+
+use std::collections::HashMap;
+
+use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
+use lapa_privacy::allocate::Basis;
+use lapa_privacy::{
+    AccountError, Adjacency, Budget, ClipUnit, Filter, FilterKind, Mechanism, NoiseKind, Release,
+    calibrate, renyi_order,
+};
+
+use super::device_budget::unit;
+use super::{DeviceBudget, NoiseRule, PrivacyError};
+use crate::config::{AllocatorName, BatchSampling, Clip, Experiment, Histograms};
+use crate::model::MOST_SAMPLES;
+
+/// The public number of samples of each device: |D_k|, or under add-remove adjacency, where |D_k|
+/// is not public, the same n̂ for all: the middle of the sizes that the configuration gives. (It
+/// refuses add-remove where it gives none.) Refuses a device whose sums have no proof.
+pub(crate) fn public_samples(
+    experiment: &Experiment,
+    sizes: &[u32],
+) -> Result<Vec<u32>, PrivacyError> {
+    let (spec, privacy) = (&experiment.partition, &experiment.privacy);
+    let summed = privacy.allocator != AllocatorName::None
+        && experiment.learn.clip == Clip::Sample
+        && privacy.noise == NoiseKind::Gaussian;
+    if let Some(device) = sizes.iter().position(|&n| summed && n as usize > MOST_SAMPLES) {
+        return Err(PrivacyError::TooManySamples { device, samples: sizes[device] });
+    }
+    let hidden = privacy.adjacency == Adjacency::AddRemove;
+    Ok(match spec.middle_samples().filter(|_| hidden) {
+        Some(middle) => vec![middle; sizes.len()],
+        None => sizes.to_vec(),
+    })
+}
+
+/// The experiment for updates that are computed outside of the engine: nothing but the whole of them
+/// can be clipped, so that one record moves them by up to 2C and no sampling is counted.
+pub(crate) fn of_whole_updates(experiment: &Experiment) -> Experiment {
+    let mut experiment = experiment.clone();
+    experiment.learn.clip = Clip::Device;
+    experiment.learn.batch_fraction = 1.0;
+    experiment.privacy.sampling = BatchSampling::Full;
+    experiment
+}
+
+/// The release of a device of `public_samples`, without noise yet.
+pub(crate) fn release(experiment: &Experiment, public_samples: u32) -> Release {
+    let (learn, privacy) = (&experiment.learn, &experiment.privacy);
+    Release {
+        clip: if learn.clip == Clip::Sample { ClipUnit::Sample } else { ClipUnit::Device },
+        clip_norm: learn.clip_norm.unwrap_or(f64::INFINITY),
+        denominator: privacy.sampling.denominator(learn.batch_fraction, public_samples),
+        records: public_samples,
+        learning_rate: learn.learning_rate,
+        adjacency: privacy.adjacency,
+        sampling: privacy.sampling.declared(learn.batch_fraction),
+        noise: privacy.noise,
+        sigma_artificial: 0.0,
+        sigma_channel: 0.0,
+        kappa: 0.0,
+    }
+}
+
+/// The budgets of all devices. `known` is the kind of filter that a shared ledger already holds for
+/// a device: it is fixed with the first release.
+pub(crate) fn declare(
+    experiment: &Experiment,
+    public_samples: &[u32],
+    known: &dyn Fn(u32) -> Option<FilterKind>,
+) -> Result<Vec<DeviceBudget>, PrivacyError> {
+    let privacy = &experiment.privacy;
+    let mean = public_samples.iter().map(|&n| f64::from(n)).sum::<f64>()
+        / public_samples.len().max(1) as f64;
+    // Devices with the same numbers share the work: a plan takes an accountant some time.
+    let mut filters: HashMap<(u64, String), Filter> = HashMap::new();
+    let mut budgets = Vec::with_capacity(public_samples.len());
+    for (device, &samples) in (0..).zip(public_samples) {
+        let release = release(experiment, samples);
+        let mut filter = None;
+        if certified(experiment) {
+            let sigma = privacy.initial_sigma.map(|sigma| sigma * mean / f64::from(samples));
+            let noise = sigma.map(|sigma| noise_multiplier(&release, sigma)).transpose()?;
+            let known = known(device);
+            let key = (noise.unwrap_or(0.0).to_bits(), format!("{known:?}"));
+            if !filters.contains_key(&key) {
+                let new = Choice { experiment, noise, known }.filter(&release)?;
+                filters.insert(key.clone(), new);
+            }
+            filter = filters.get(&key).cloned();
+        }
+        budgets.push(DeviceBudget {
+            release,
+            filter,
+            basis: privacy.basis,
+            delta: privacy.delta,
+            noisy: privacy.allocator != AllocatorName::None,
+            rule: NoiseRule::of(&experiment.control),
+            trust: privacy.channel_trust,
+        });
+    }
+    Ok(budgets)
+}
+
+/// The noise multiplier of a release with noise `sigma_artificial`.
+fn noise_multiplier(release: &Release, sigma_artificial: f64) -> Result<f64, PrivacyError> {
+    let noisy = Release { sigma_artificial, ..release.clone() };
+    Ok(noisy.mechanism()?.noise_multiplier())
+}
+
+/// True if releases are not all equal: a label histogram is among them, channel noise makes some
+/// cheaper, or another run has other ones.
+fn has_other_costs(experiment: &Experiment) -> bool {
+    experiment.aggregate.histograms == Some(Histograms::Noisy)
+        || experiment.privacy.channel_trust > 0.0
+        || experiment.privacy.budget_share.is_some()
+}
+
+/// True if each device has a budget that is enforced.
+pub(crate) fn certified(experiment: &Experiment) -> bool {
+    let privacy = &experiment.privacy;
+    privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None
+}
+
+/// Choice of a device's filter.
+struct Choice<'a> {
+    experiment: &'a Experiment,
+    /// The noise multiplier of `privacy.initial_sigma`, from which ε follows.
+    noise: Option<f64>,
+    /// The kind that a shared ledger holds.
+    known: Option<FilterKind>,
+}
+
+impl Choice<'_> {
+    /// GDP for Gaussians without amplification. Where sampling amplifies, a plan proved by PLD if
+    /// the schedule is fixed in advance, releases are all equal and no other run shares the budget;
+    /// else Rényi at one order. (Replace-one with sampling has no Rényi bound: always a plan.)
+    fn filter(&self, release: &Release) -> Result<Filter, PrivacyError> {
+        let privacy = &self.experiment.privacy;
+        let (_, template) = unit(release)?;
+        match (template, privacy.allocator) {
+            (Mechanism::Gaussian { .. }, _) => self.gdp(),
+            (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorName::Uniform)
+                if (privacy.ledger.is_none() && !has_other_costs(self.experiment))
+                    || adjacency == Adjacency::ReplaceOne =>
+            {
+                self.plan(template)
+            }
+            _ => self.renyi(template),
+        }
+    }
+
+    fn budget(&self, epsilon: f64) -> Result<Budget, PrivacyError> {
+        let privacy = &self.experiment.privacy;
+        match (privacy.initial_sigma, (1e-3..=1e6).contains(&epsilon)) {
+            (Some(sigma), false) => Err(PrivacyError::InitialSigma { sigma, epsilon }),
+            _ => Ok(Budget::new(epsilon, privacy.delta)?),
+        }
+    }
+
+    fn gdp(&self) -> Result<Filter, PrivacyError> {
+        let (privacy, rounds) = (&self.experiment.privacy, self.experiment.run.rounds);
+        let epsilon = match (privacy.epsilon, self.noise) {
+            (None, Some(noise)) => gdp::epsilon(f64::from(rounds).sqrt() / noise, privacy.delta)?,
+            (epsilon, _) => epsilon.unwrap_or_default(),
+        };
+        Ok(Filter::gdp(self.budget(epsilon)?)?)
+    }
+
+    fn plan(&self, template: Mechanism) -> Result<Filter, PrivacyError> {
+        let (privacy, rounds) = (&self.experiment.privacy, self.experiment.run.rounds);
+        let given = privacy.epsilon;
+        if let Some(kind @ FilterKind::Plan { epsilon, mechanism, .. }) = self.known {
+            let planned = mechanism.noise_multiplier();
+            if let Some(noise) = self.noise.filter(|&noise| noise > planned) {
+                return Err(PrivacyError::OtherPlan { noise, planned });
+            }
+            return Ok(Filter::new(kind, self.budget(given.unwrap_or(epsilon))?)?);
+        }
+        let noise = match (given, self.noise) {
+            (None, Some(noise)) => noise,
+            (epsilon, _) => {
+                let budget = self.budget(epsilon.unwrap_or_default())?;
+                let new = || -> Box<dyn Accountant> { Box::new(Pld::default()) };
+                calibrate::noise_multiplier(budget, template, rounds, &new)?
+            }
+        };
+        let mechanism = template.with_noise(noise);
+        let proved = pld(mechanism, rounds, privacy.delta)?;
+        Ok(Filter::plan(self.budget(given.unwrap_or(proved))?, mechanism, rounds, proved)?)
+    }
+
+    fn renyi(&self, template: Mechanism) -> Result<Filter, PrivacyError> {
+        let (privacy, rounds) = (&self.experiment.privacy, self.experiment.run.rounds);
+        let (epsilon, order) = match (privacy.epsilon, self.noise) {
+            (None, Some(noise)) => {
+                let mut rdp = Rdp::default();
+                rdp.compose(&template.with_noise(noise), rounds)?;
+                rdp.epsilon_and_order(privacy.delta)?
+            }
+            (epsilon, _) => {
+                let epsilon = epsilon.unwrap_or_default();
+                (epsilon, renyi_order(self.budget(epsilon)?, template, rounds)?)
+            }
+        };
+        let budget = self.budget(epsilon)?;
+        match self.known {
+            Some(FilterKind::Renyi { order }) => Filter::renyi(budget, order)
+                .map_err(|_| PrivacyError::BudgetTooSmall { epsilon, order }),
+            _ => Ok(Filter::renyi(budget, order)?),
+        }
+    }
+}
+
+/// ε that PLD proves for a plan.
+fn pld(mechanism: Mechanism, releases: u32, delta: f64) -> Result<f64, AccountError> {
+    let mut pld = Pld::default();
+    pld.compose(&mechanism, releases)?;
+    pld.epsilon(delta)
+}

@@ -1,0 +1,121 @@
+//! The odometer: ε that spending is worth.
+
+use std::collections::HashMap;
+
+use lapa_privacy::accountant::{Accountant, Pld, PldSchedule, Rdp, gdp};
+use lapa_privacy::{AccountError, Adjacency, Event, Filter, FilterKind, Mechanism};
+
+use super::PrivacyError;
+
+/// An odometer. It remembers what took an accountant some time.
+#[derive(Default)]
+pub(crate) struct Odometer {
+    /// ε of one release, by the bits of its noise multiplier: all else is the same in a run.
+    single: HashMap<u64, f64>,
+    /// The plan in use, and its ε after so many releases.
+    plan: Option<(Mechanism, PldSchedule)>,
+    after: HashMap<u32, f64>,
+}
+
+impl Odometer {
+    /// The ε of one release by itself.
+    pub fn of_one(&mut self, event: &Event, delta: f64) -> Result<f64, PrivacyError> {
+        let mechanism = event.mechanism()?;
+        let key = mechanism.noise_multiplier().to_bits();
+        if let Some(&epsilon) = self.single.get(&key) {
+            return Ok(epsilon);
+        }
+        let epsilon = one_release(&mechanism, delta)?;
+        self.single.insert(key, epsilon);
+        Ok(epsilon)
+    }
+
+    /// The ε that `spent` is worth in the filter's currency; without a filter, of Gaussians with
+    /// μ² = `spent`.
+    pub fn provable(
+        &mut self,
+        filter: Option<&Filter>,
+        spent: f64,
+        delta: f64,
+    ) -> Result<f64, PrivacyError> {
+        let Some(filter) = filter else {
+            return Ok(match spent {
+                0.0 => 0.0,
+                f64::INFINITY => f64::INFINITY,
+                spent => gdp::epsilon(spent.sqrt().next_up(), delta)?,
+            });
+        };
+        if let FilterKind::Plan { mechanism, releases, .. } = filter.kind() {
+            if spent > filter.capacity() {
+                return Ok(f64::INFINITY);
+            }
+            let epsilon = self.of_plan(mechanism, releases, spent as u32, delta)?;
+            // The plan was proved as a whole: a part of it cannot cost more.
+            return Ok(epsilon.min(filter.budget().epsilon()));
+        }
+        let mut read = filter.clone();
+        read.set_spent(spent)?;
+        Ok(read.spent_epsilon()?)
+    }
+
+    /// ε of `count` releases of a plan.
+    fn of_plan(
+        &mut self,
+        mechanism: Mechanism,
+        releases: u32,
+        count: u32,
+        delta: f64,
+    ) -> Result<f64, PrivacyError> {
+        if count == 0 {
+            return Ok(0.0);
+        }
+        if self.plan.as_ref().is_none_or(|(known, _)| *known != mechanism) {
+            self.plan = Some((mechanism, PldSchedule::new(&mechanism, releases, delta)?));
+            self.after.clear();
+        }
+        if let Some(&epsilon) = self.after.get(&count) {
+            return Ok(epsilon);
+        }
+        // Unwrap safety: set just above.
+        let (_, schedule) = self.plan.as_ref().unwrap();
+        let epsilon = schedule.epsilon_after(count)?;
+        self.after.insert(count, epsilon);
+        Ok(epsilon)
+    }
+}
+
+/// The ε of one release. On a Poisson sample, ln(1 + q(e^ε − 1)) at δ for the ε of the plain
+/// mechanism at δ/q: Balle, Barthe and Gaboardi (2018), Theorem 8.
+fn one_release(mechanism: &Mechanism, delta: f64) -> Result<f64, AccountError> {
+    match *mechanism {
+        Mechanism::NonPrivate => Ok(f64::INFINITY),
+        Mechanism::Gaussian { noise_multiplier } => {
+            gdp::epsilon((1.0 / noise_multiplier).next_up(), delta)
+        }
+        Mechanism::PoissonGaussian {
+            rate,
+            noise_multiplier,
+            adjacency: Adjacency::ZeroOut | Adjacency::AddRemove,
+        } => {
+            if delta >= rate {
+                return Ok(0.0);
+            }
+            let mu = (1.0 / noise_multiplier).next_up();
+            let epsilon = gdp::epsilon(mu, delta / rate)?;
+            // For large ε, where e^ε overflows: ε + ln q + ln(1 + (1 − q)/(q·e^ε)).
+            let epsilon = epsilon + rate.ln() + ((1.0 - rate) / rate * (-epsilon).exp()).ln_1p();
+            // More than the rounding of these few steps.
+            Ok((epsilon * (1.0 + 1e-12)).max(0.0))
+        }
+        Mechanism::PoissonGaussian { .. } => {
+            let mut pld = Pld::default();
+            pld.compose(mechanism, 1)?;
+            pld.epsilon(delta)
+        }
+        Mechanism::DiscreteGaussian { .. } => {
+            let mut rdp = Rdp::default();
+            rdp.compose(mechanism, 1)?;
+            rdp.epsilon(delta)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Noise, for a release that is on record.
+
+use lapa_privacy::ledger::Recorded;
+use lapa_privacy::mechanism::{DiscreteGaussian, Grid, clip, release_gaussian};
+use lapa_privacy::{Event, NoiseKind};
+use rand::{Rng, RngExt};
+use rand_distr::StandardNormal;
+
+use super::learn::LocalUpdate;
+use crate::budget::{PrivacyError, sigma_artificial};
+use crate::config::{Learn, Privacy};
+
+/// A device's update with its noise: the only thing that can be sent.
+#[derive(Debug, PartialEq)]
+pub struct PrivateUpdate {
+    gradient: Vec<f32>,
+    sigma: f64,
+    scale: f64,
+}
+
+impl PrivateUpdate {
+    /// g̃ = g + N(0, σ²) on each coordinate (the paper's eq. (19)), with the σ on record; discrete
+    /// noise goes onto the sum on the grid, before it is divided. `scale` is public, `room` is
+    /// memory.
+    ///
+    /// Differs from the paper: real noise of variance σ² instead of CN(0, σ²), of which a real
+    /// coordinate carries only half.
+    pub(super) fn new(
+        update: &LocalUpdate,
+        recorded: &Recorded,
+        scale: f64,
+        grid: Option<&Grid>,
+        rng: &mut dyn Rng,
+        room: Vec<f32>,
+    ) -> Result<Self, PrivacyError> {
+        let sigma = sigma_artificial(recorded.event());
+        let mut gradient = room;
+        match (recorded.event(), grid) {
+            (Event::Release(release), Some(grid)) => {
+                let noise = grid.noise(sigma * release.denominator)?;
+                gradient = grid.release(&update.grid_sum, &noise, rng, release.denominator)?;
+            }
+            _ => release_gaussian(&update.gradient, sigma, rng, &mut gradient)?,
+        }
+        Ok(Self { gradient, sigma, scale })
+    }
+
+    /// An update that was computed outside of the engine, clipped as a whole to `clip_norm`, with
+    /// noise. One that is not finite counts as zero, since a refusal would tell of the records.
+    pub(crate) fn of_whole(
+        mut update: Vec<f32>,
+        clip_norm: f64,
+        recorded: &Recorded,
+        rng: &mut dyn Rng,
+    ) -> Result<Self, PrivacyError> {
+        if clip(&mut update, clip_norm).is_err() {
+            update.fill(0.0);
+        }
+        let gradient = update.into_iter().map(f64::from).collect();
+        let local = LocalUpdate { gradient, ..LocalUpdate::default() };
+        Self::new(&local, recorded, 1.0, None, rng, Vec::new())
+    }
+
+    /// Standard deviation of the noise on each coordinate.
+    pub fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
+    /// The public scale c that it is divided by when it is sent as amplitudes: see
+    /// [`power_scale`](crate::budget::power_scale).
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// The noisy gradient.
+    pub fn gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+
+    /// The noisy gradient, to be sent.
+    pub fn into_gradient(self) -> Vec<f32> {
+        self.gradient
+    }
+}
+
+/// Label counts with the noise of the histogram on record; 0 for every label if that is no
+/// histogram.
+pub(crate) fn noisy_counts(
+    counts: &[u32],
+    recorded: &Recorded,
+    rng: &mut dyn Rng,
+) -> Result<Vec<f64>, PrivacyError> {
+    let Event::Histogram(histogram) = recorded.event() else {
+        return Ok(vec![0.0; counts.len()]);
+    };
+    let counts = counts.iter().map(|&count| f64::from(count));
+    Ok(match histogram.noise {
+        _ if histogram.sigma == 0.0 => counts.collect(),
+        NoiseKind::Gaussian => counts
+            .map(|count| count + histogram.sigma * rng.sample::<f64, _>(StandardNormal))
+            .collect(),
+        NoiseKind::DiscreteGaussian => {
+            let noise = DiscreteGaussian::new(histogram.sigma)?;
+            counts.map(|count| count + noise.sample(rng) as f64).collect()
+        }
+    })
+}
+
+/// Steps of the grid in the clipping norm.
+const GRID_STEPS: f64 = (1 << 20) as f64;
+
+/// The grid of discrete noise; `None` for other noise.
+pub fn grid(learn: &Learn, privacy: &Privacy) -> Result<Option<Grid>, PrivacyError> {
+    match (privacy.noise, learn.clip_norm) {
+        (NoiseKind::DiscreteGaussian, Some(clip_norm)) => {
+            let most = u32::MAX.into();
+            Ok(Some(Grid::new(clip_norm / GRID_STEPS, clip_norm, most)?))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,130 @@
+//! Errors of a federation.
+
+use lapa_privacy::mechanism::EntropyError;
+
+use crate::budget::PrivacyError;
+use crate::pool::PoolError;
+use crate::radio::{LinkError, Threshold};
+use crate::simulation::{Cancelled, TooLarge};
+
+/// A federation cannot be set up, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum FederationError {
+    /// The partition asked for cannot be had.
+    #[error(transparent)]
+    Partition(#[from] crate::partition::PartitionError),
+    /// The model does not fit the images.
+    #[error("the model does not fit images of {rows}×{cols}: {source}")]
+    Model {
+        /// Image rows.
+        rows: usize,
+        /// Image columns.
+        cols: usize,
+        /// What does not fit.
+        source: crate::model::ModelError,
+    },
+    /// The model is too large for the images, devices and threads.
+    #[error(transparent)]
+    TooLarge(Box<TooLarge>),
+    /// A network of one's own does not fit the data.
+    #[error(
+        "the network has {has_inputs} inputs and {has_outputs} outputs, \
+         but the data need {inputs} inputs and at least {outputs} outputs"
+    )]
+    Network {
+        /// Inputs of the network.
+        has_inputs: usize,
+        /// Outputs of the network.
+        has_outputs: usize,
+        /// Pixels per image.
+        inputs: usize,
+        /// Classes.
+        outputs: usize,
+    },
+    /// A network of one's own has batch norm, and samples are to be clipped.
+    #[error("learn.clip = \"sample\" does not go with batch norm: use group norm")]
+    NoSampleGradients,
+    /// Digits do not fit the data.
+    #[error(
+        "model.start = \"digits\" trains on images of 28×28 in 10 classes, but the data set has \
+         {rows}×{cols} in {classes}: use model.start = \"random\""
+    )]
+    OtherImages {
+        /// Image rows.
+        rows: usize,
+        /// Image columns.
+        cols: usize,
+        /// Classes.
+        classes: usize,
+    },
+    /// Powers that are still to be chosen.
+    #[error(
+        "control.power = {} has powers chosen after a pilot run, which a single run does not have: \
+         call lapa_control::pilot_and_run, or set control.power = \"file\"",
+        serde_json::to_string(power).unwrap_or_default()
+    )]
+    PowersNotChosen {
+        /// `control.power`
+        power: crate::config::PowerChoice,
+    },
+    /// No threads.
+    #[error(transparent)]
+    Threads(#[from] PoolError),
+    /// Noise cannot be set or recorded.
+    #[error(transparent)]
+    Privacy(#[from] PrivacyError),
+    /// Devices cannot be placed or separated.
+    #[error(transparent)]
+    Links(#[from] LinkError),
+    /// An update cannot be sent.
+    #[error(transparent)]
+    Uplink(#[from] lapa_wireless::uplink::UplinkError),
+    /// No device has a link that is good enough.
+    #[error(
+        "round {round}: no device passes {threshold}; the best has an SINR of {best_sinr_db:.1} dB \
+         and a symbol error rate of {best_ser:.2e} (`lapa link` shows all)"
+    )]
+    NoneSelected {
+        /// The round, from 1.
+        round: u32,
+        /// What links had to pass.
+        threshold: Threshold,
+        /// The best link's SINR.
+        best_sinr_db: f64,
+        /// The best link's symbol error rate.
+        best_ser: f64,
+    },
+    /// A listener broke off.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// Training has diverged.
+    #[error(
+        "training diverged: the update of device {device} in round {round} is not finite; \
+         lower learn.learning_rate (now {learning_rate}), or look at the links (`lapa link`)"
+    )]
+    Diverged {
+        /// The round, from 1.
+        round: u32,
+        /// The device, from 0.
+        device: u32,
+        /// λ
+        learning_rate: f64,
+    },
+    /// Training has diverged: every update was finite, the model they led to is of no use.
+    #[error(
+        "training diverged: the test loss after round {round} is not finite; \
+         lower learn.learning_rate (now {learning_rate}), or look at the links (`lapa link`)"
+    )]
+    LossNotFinite {
+        /// The round, from 1.
+        round: u32,
+        /// λ
+        learning_rate: f64,
+    },
+}
+
+impl From<EntropyError> for FederationError {
+    fn from(error: EntropyError) -> Self {
+        PrivacyError::from(error).into()
+    }
+}

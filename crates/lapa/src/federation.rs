@@ -1,0 +1,150 @@
+//! A federation as its base station runs it, whoever its devices are.
+
+use lapa_privacy::allocate::AllocatorState;
+use lapa_privacy::ledger::{DataKey, Ledger, Repeat};
+use sha2::{Digest, Sha256};
+
+use crate::budget::{Books, DeviceBudget, Granted, PrivacyError, PrivacySummary};
+use crate::config::Experiment;
+use crate::data::Origin;
+use crate::radio::{Link, Radio};
+use crate::round::Asked;
+use crate::station::Station;
+use crate::station::aggregate::{GlobalModel, WeightingState};
+
+/// The base station, the radio and the books: all that a round reads and changes besides devices.
+pub struct Federation {
+    pub(crate) experiment: Experiment,
+    /// Origin of the data, for the manifest.
+    pub(crate) origin: Origin,
+    pub(crate) station: Station,
+    pub(crate) radio: Radio,
+    pub(crate) books: Books,
+    /// Worker threads, for the manifest.
+    pub(crate) threads: usize,
+}
+
+/// A federation that has no ledger yet: all of it is checked.
+pub(crate) struct Prepared {
+    pub experiment: Experiment,
+    pub origin: Origin,
+    /// Digest of the records that each device holds.
+    pub partition: [u8; 32],
+    pub station: Station,
+    pub radio: Radio,
+    /// The experiment that releases follow from.
+    pub declared: Experiment,
+    pub budgets: Vec<DeviceBudget>,
+    /// The meaning of a round that is recorded already.
+    pub repeat: Repeat,
+    pub threads: usize,
+}
+
+impl Prepared {
+    /// The federation with a ledger that is gone with the process.
+    pub fn in_memory(self) -> Result<Federation, PrivacyError> {
+        let data = DataKey { data: "memory".into(), partition: "memory".into() };
+        self.open(Ledger::in_memory()?, &data, "memory")
+    }
+
+    /// The federation that records its releases in `ledger` as `run`.
+    ///
+    /// The names of data on a ledger are made with its key, so that they tell nothing of the records
+    /// to whoever does not have it.
+    pub fn record_in(self, ledger: Ledger, run: &str) -> Result<Federation, PrivacyError> {
+        let mut data = Sha256::new();
+        self.origin.hashes.iter().for_each(|file| data.update(&file.sha256));
+        let data = DataKey {
+            data: ledger.keyed_digest(&data.finalize())?,
+            partition: ledger.keyed_digest(&self.partition)?,
+        };
+        self.open(ledger, &data, run)
+    }
+
+    fn open(self, ledger: Ledger, data: &DataKey, run: &str) -> Result<Federation, PrivacyError> {
+        let Self { experiment, origin, station, radio, declared, budgets, threads, .. } = self;
+        let samples = station.public_samples();
+        let coordinates = station.model().parameters.len();
+        let books = Books::open(
+            &declared,
+            samples,
+            budgets,
+            coordinates,
+            ledger,
+            data,
+            (run, self.repeat),
+        )?;
+        Ok(Federation { experiment, origin, station, radio, books, threads })
+    }
+}
+
+/// Digest of the records that each device holds.
+pub(crate) fn partition_digest<'a>(devices: impl Iterator<Item = &'a [u32]>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for samples in devices {
+        hash.update((samples.len() as u64).to_le_bytes());
+        samples.iter().for_each(|sample| hash.update(sample.to_le_bytes()));
+    }
+    hash.finalize().into()
+}
+
+impl Federation {
+    /// The privacy of the run so far.
+    pub fn privacy(&mut self) -> Result<PrivacySummary, PrivacyError> {
+        PrivacySummary::new(&self.experiment, &mut self.books)
+    }
+
+    /// The experiment.
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// The base station.
+    pub fn station(&self) -> &Station {
+        &self.station
+    }
+
+    /// The books.
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// Warnings since the last call.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        let mut warnings = self.books.take_warnings();
+        warnings.append(&mut self.radio.take_warnings());
+        warnings
+    }
+
+    /// Continues after `round` rounds, with spending as the ledger has it, which is at least that of
+    /// round `asked`. False if the weights are of another number of devices.
+    pub(crate) fn restore(
+        &mut self,
+        (round, asked): (u32, u32),
+        model: GlobalModel,
+        weighting: WeightingState,
+        allocator: Option<AllocatorState>,
+    ) -> Result<bool, PrivacyError> {
+        if !self.station.restore(round, model, weighting, allocator)? {
+            return Ok(false);
+        }
+        self.books.restore(round, asked, self.station.weighting().knows_labels())?;
+        Ok(true)
+    }
+}
+
+impl Asked {
+    /// The granted devices, each with its link and the angle that its cost was decided with.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Granted, &Link, Option<f64>)> {
+        let mut chosen = self.selection.chosen.iter().zip(&self.allocation.angles);
+        self.granted.iter().filter_map(move |granted| {
+            let (link, &angle) = chosen.find(|(link, _)| link.device == granted.device)?;
+            Some((granted, link, angle))
+        })
+    }
+
+    /// The links of the granted devices.
+    pub(crate) fn on_air(&self) -> Vec<Link> {
+        self.entries().map(|(_, &link, _)| link).collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! The links of the devices: public numbers that follow from positions, fading and power.
+
+use lapa_wireless::channel::Channels;
+use lapa_wireless::fading::Fading;
+use lapa_wireless::noma::{Noma, NomaError};
+use lapa_wireless::path_loss::{PathLoss, PathLossError};
+use lapa_wireless::ser::Modulation;
+use lapa_wireless::topology::{Placement, Position, Region, Topology, TopologyError};
+use lapa_wireless::units::{Db, Hertz, Meter, Watt};
+
+use super::Threshold;
+use crate::config::{Access, Experiment, Powers};
+use crate::seed::{Purpose, stream};
+
+/// −200 dB: below it nothing is heard, and amplitudes would arrive with noise out of all range.
+const LEAST_SINR: f64 = 1e-20;
+
+/// Most channel coefficients of all devices: 1 GiB of complex numbers.
+const MOST_COEFFICIENTS: u64 = 1 << 26;
+
+/// Why there are no links.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// More channel coefficients than memory should hold.
+    #[error(
+        "`partition.devices` = {devices} with `radio.antennas` = {antennas} make {} channel \
+         coefficients: at most {MOST_COEFFICIENTS} are allowed",
+        u64::from(*devices) * u64::from(*antennas)
+    )]
+    TooMany {
+        /// Devices.
+        devices: u32,
+        /// Antennas of the base station.
+        antennas: u32,
+    },
+    /// Devices cannot be placed.
+    #[error("[radio]: {0}")]
+    Topology(#[from] TopologyError),
+    /// Path loss has no value.
+    #[error("[radio]: {0}")]
+    PathLoss(#[from] PathLossError),
+    /// The receiver cannot separate the devices.
+    #[error("[transmit]: {0}")]
+    Noma(#[from] NomaError),
+}
+
+/// The link of one device in one round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// The device.
+    pub device: u32,
+    /// Transmit power |p_k|².
+    pub power: Watt,
+    /// p_k²‖h_k‖²/σ_n²: what the receiver's noise alone leaves.
+    pub snr: f64,
+    /// Signal to interference and noise after the receiver.
+    pub sinr: f64,
+    /// Symbol error rate at that SINR.
+    pub ser: f64,
+}
+
+impl Link {
+    /// The link of an uplink without radio: nothing is lost.
+    pub fn ideal(device: u32) -> Self {
+        Self { device, power: Watt(0.0), snr: f64::INFINITY, sinr: f64::INFINITY, ser: 0.0 }
+    }
+
+    /// True if the link is good enough. One of which nothing arrives never is.
+    pub fn passes(&self, threshold: &Threshold) -> bool {
+        self.sinr >= LEAST_SINR && threshold.passes(self.sinr, self.ser)
+    }
+
+    /// Variance of the receiver's noise on a real coordinate, for amplitudes of unit power:
+    /// ν = σ_n²/(2p_k²‖h_k‖²).
+    pub fn receiver_noise(&self) -> f64 {
+        0.5 / self.snr
+    }
+}
+
+/// The error with the number of the device in place of its place in the list.
+fn of_device(error: NomaError, devices: &[u32]) -> NomaError {
+    let named = |place: usize| devices.get(place).map_or(place, |&device| device as usize);
+    match error {
+        NomaError::Power { device, power } => NomaError::Power { device: named(device), power },
+        NomaError::Snr { device, snr } => NomaError::Snr { device: named(device), snr },
+        NomaError::RankDeficient { device, undecoded, antennas } => {
+            NomaError::RankDeficient { device: named(device), undecoded, antennas }
+        }
+        other => other,
+    }
+}
+
+/// Where the devices of an experiment are, and their channels.
+pub struct Links {
+    seed: u64,
+    topology: Topology,
+    path_loss: PathLoss,
+    fading: Fading,
+    redraw_every: u32,
+    powers: Powers,
+    noma: Noma,
+    modulation: Modulation,
+    channels: Channels,
+    /// How often the channels were redrawn; none before the first time.
+    redrawn: Option<u64>,
+}
+
+impl Links {
+    /// Places the devices; channels are drawn when they are asked for.
+    pub fn new(experiment: &Experiment) -> Result<Self, LinkError> {
+        let (radio, transmit) = (&experiment.radio, &experiment.transmit);
+        let devices = experiment.partition.devices;
+        let antennas = radio.antennas;
+        if u64::from(devices) * u64::from(antennas) > MOST_COEFFICIENTS {
+            return Err(LinkError::TooMany { devices, antennas });
+        }
+        let position = |&[x, y, z]: &[f64; 3]| Position { x: Meter(x), y: Meter(y), z: Meter(z) };
+        let base_station = position(&radio.base_station);
+        let topology = match &radio.positions {
+            Some(positions) => {
+                Topology::at(base_station, positions.iter().map(position).collect())?
+            }
+            None => {
+                let regions: Vec<Region> = radio
+                    .regions
+                    .iter()
+                    .flatten()
+                    .map(|spec| Region {
+                        x: spec.x.map(Meter),
+                        y: spec.y.map(Meter),
+                        share: spec.devices,
+                    })
+                    .collect();
+                let mut rng = stream(experiment.run.seed, Purpose::Topology, 0, 0);
+                Topology::in_regions(base_station, &regions, devices, &mut rng)?
+            }
+        };
+        Ok(Self {
+            seed: experiment.run.seed,
+            topology,
+            path_loss: PathLoss::new(
+                Hertz(radio.carrier_hz),
+                radio.path_loss_exponent,
+                Db(radio.base_gain_dbi),
+                Db(radio.device_gain_dbi),
+            )?,
+            fading: radio.fading,
+            redraw_every: radio.redraw_every,
+            powers: transmit.power_w.clone(),
+            noma: Noma {
+                receiver: transmit.receiver,
+                // Devices that send one after the other do not disturb each other.
+                perfect_sic: transmit.perfect_sic || transmit.access == Access::Orthogonal,
+                noise: Watt(radio.noise_power_w),
+            },
+            modulation: transmit.modulation.into(),
+            channels: Channels::new(devices as usize, antennas as usize),
+            redrawn: None,
+        })
+    }
+
+    /// The links of `devices` in a round in which all of them send.
+    pub fn of(&mut self, round: u32, devices: &[u32]) -> Result<Vec<Link>, LinkError> {
+        self.fade(round);
+        let powers = self.powers_of(devices);
+        let links = self.noma.links(&self.channels_of(devices), &powers);
+        let links = links.map_err(|error| of_device(error, devices))?;
+        let links = devices.iter().zip(powers).zip(links);
+        Ok(links
+            .map(|((&device, power), link)| Link {
+                device,
+                power,
+                snr: link.snr,
+                sinr: link.sinr,
+                ser: self.modulation.symbol_error_rate(link.sinr),
+            })
+            .collect())
+    }
+
+    /// Draws the channels of a round, unless they are still those of the round before.
+    fn fade(&mut self, round: u32) {
+        let redrawn = match self.redraw_every {
+            0 => 0,
+            every => u64::from(round.saturating_sub(1) / every),
+        };
+        if self.redrawn == Some(redrawn) {
+            return;
+        }
+        self.redrawn = Some(redrawn);
+        let base = &self.topology.base_station;
+        for (device, placement) in self.topology.devices.iter().enumerate() {
+            let position = &placement.position;
+            let gain = self.path_loss.gain(position.distance(base));
+            let mut rng = stream(self.seed, Purpose::Fading, redrawn, device as u64);
+            let h = self.channels.of_mut(device);
+            self.fading.draw(gain, position.azimuth_from(base), h, &mut rng);
+        }
+    }
+
+    /// The powers of some devices.
+    pub fn powers_of(&self, devices: &[u32]) -> Vec<Watt> {
+        devices.iter().map(|&device| Watt(self.powers.of(device))).collect()
+    }
+
+    /// The channels of some devices, as last drawn.
+    pub fn channels_of(&self, devices: &[u32]) -> Channels {
+        self.channels.select(devices.iter().map(|&device| device as usize))
+    }
+
+    /// How the base station separates devices.
+    pub fn noma(&self) -> Noma {
+        self.noma
+    }
+
+    /// Where the base station is.
+    pub fn base_station(&self) -> Position {
+        self.topology.base_station
+    }
+
+    /// Where a device is.
+    pub fn placement(&self, device: u32) -> Placement {
+        self.topology.devices[device as usize]
+    }
+
+    /// How far a device is from the base station.
+    pub fn distance(&self, device: u32) -> Meter {
+        self.placement(device).position.distance(&self.topology.base_station)
+    }
+
+    /// The path loss of a device, above 0 where power is lost.
+    pub fn path_loss(&self, device: u32) -> Db {
+        self.path_loss.loss(self.distance(device))
+    }
+
+    /// ‖h_k‖² of a device, as last drawn.
+    pub fn gain(&self, device: u32) -> f64 {
+        self.channels.gain(device as usize)
+    }
+}

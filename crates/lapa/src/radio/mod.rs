@@ -1,0 +1,216 @@
+//! The radio between devices and the base station: links, selection, uplinks. Its numbers are public.
+
+mod links;
+mod selection;
+mod uplink;
+
+pub use links::{Link, LinkError, Links};
+pub(crate) use selection::Selection;
+pub use selection::Threshold;
+pub use uplink::{Airtime, Uplink};
+
+use std::sync::Mutex;
+
+use crate::config::{Experiment, NoneSelected, Transmit, UplinkName};
+use crate::device::PrivateUpdate;
+use crate::error::FederationError;
+use crate::pool::{Pool, lock};
+use crate::seed::{Draws, Purpose};
+use lapa_wireless::units::Db;
+use uplink::Arrival;
+
+/// An update as the base station received it. Weights, allocators, logs and checkpoints read this
+/// and public numbers only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    device: u32,
+    gradient: Vec<f32>,
+    sigma: f64,
+}
+
+impl Received {
+    /// The device that sent it.
+    pub fn device(&self) -> u32 {
+        self.device
+    }
+
+    /// The noisy gradient.
+    pub fn gradient(&self) -> &[f32] {
+        &self.gradient
+    }
+
+    /// Declared standard deviation of the noise on each coordinate, artificial and of the link; 0
+    /// where there is none.
+    pub fn sigma(&self) -> f64 {
+        self.sigma
+    }
+
+    /// An update that arrived over a network, from a device that declared this noise.
+    pub(crate) fn new(device: u32, gradient: Vec<f32>, sigma: f64) -> Self {
+        Self { device, gradient, sigma }
+    }
+
+    /// Gives the memory back for the next round.
+    pub(crate) fn into_gradient(self) -> Vec<f32> {
+        self.gradient
+    }
+}
+
+/// The radio of a run.
+pub struct Radio {
+    /// Radio links; `None` where nothing depends on them.
+    links: Option<Links>,
+    uplink: Uplink,
+    threshold: Threshold,
+    none_selected: NoneSelected,
+    /// Source of channel noise.
+    pub(crate) draws: Draws,
+    /// A setting that only simulations have: values outside of the quantizer's range are counted.
+    range: Option<f64>,
+    warnings: Vec<String>,
+    has_skipped: bool,
+    has_cut: bool,
+}
+
+impl Radio {
+    /// The radio of an experiment.
+    pub(crate) fn new(experiment: &Experiment, draws: Draws) -> Result<Self, FederationError> {
+        let transmit = &experiment.transmit;
+        let threshold = experiment.aggregate.threshold();
+        let ideal = transmit.uplink == UplinkName::Ideal && threshold == Threshold::None;
+        Ok(Self {
+            links: if ideal { None } else { Some(Links::new(experiment)?) },
+            uplink: Uplink::new(transmit)?,
+            threshold,
+            none_selected: experiment.aggregate.none_selected,
+            draws,
+            range: transmit.range,
+            warnings: optimistic(transmit).into_iter().collect(),
+            has_skipped: false,
+            has_cut: false,
+        })
+    }
+
+    /// Fails before the first round where the receiver cannot separate `devices`.
+    pub(crate) fn try_links(&mut self, devices: &[u32]) -> Result<(), LinkError> {
+        self.links.as_mut().map_or(Ok(()), |links| links.of(1, devices).map(|_| ()))
+    }
+
+    /// Selects the devices that send in a round. The others compute nothing and are not charged.
+    pub(crate) fn select(
+        &mut self,
+        round: u32,
+        devices: &[u32],
+    ) -> Result<Selection, FederationError> {
+        let Some(links) = &mut self.links else {
+            let chosen = devices.iter().map(|&device| Link::ideal(device)).collect();
+            return Ok(Selection { chosen, skipped: Vec::new() });
+        };
+        let (mut chosen, skipped): (Vec<Link>, Vec<Link>) =
+            links.of(round, devices)?.into_iter().partition(|link| link.passes(&self.threshold));
+        if !skipped.is_empty() && !links.noma().perfect_sic {
+            // With fewer devices on the air there is less interference.
+            let devices: Vec<u32> = chosen.iter().map(|link| link.device).collect();
+            chosen = links.of(round, &devices)?;
+        }
+        if chosen.is_empty() {
+            self.report_none_selected(round, &skipped)?;
+        }
+        Ok(Selection { chosen, skipped })
+    }
+
+    fn report_none_selected(
+        &mut self,
+        round: u32,
+        skipped: &[Link],
+    ) -> Result<(), FederationError> {
+        let best = skipped.iter().map(|link| link.sinr).fold(0.0, f64::max);
+        let error = FederationError::NoneSelected {
+            round,
+            threshold: self.threshold,
+            best_sinr_db: Db::of(best).0,
+            best_ser: skipped.iter().map(|link| link.ser).fold(1.0, f64::min),
+        };
+        if self.none_selected == NoneSelected::Error {
+            return Err(error);
+        }
+        if !self.has_skipped {
+            self.has_skipped = true;
+            self.warnings.push(format!("{error}; such rounds leave the model as it is"));
+        }
+        Ok(())
+    }
+
+    /// Delivers the updates of devices with these links, in the same order, over the uplink.
+    pub(crate) fn deliver<T: Send>(
+        &mut self,
+        round: u32,
+        on_air: &[Link],
+        sent: Vec<PrivateUpdate>,
+        pool: &Pool<T>,
+    ) -> Result<Vec<Received>, FederationError> {
+        let coordinates = sent.first().map_or(0, |update| update.gradient().len());
+        let (draws, uplink) = (self.draws, &self.uplink);
+        let arrivals: Vec<Arrival> = match &self.links {
+            Some(links) if !uplink.is_separable() => {
+                let mut rng = draws.stream(Purpose::Channel, round, 0)?;
+                uplink.send_signals(sent, links, on_air, &mut *rng)?
+            }
+            _ => {
+                let slots: Vec<_> =
+                    sent.into_iter().map(|update| Mutex::new(Some(update))).collect();
+                let arrivals = pool.for_each(&vec![1; on_air.len()], |_, slot| {
+                    let (update, link) = (lock(&slots[slot]).take(), &on_air[slot]);
+                    let mut rng = draws.stream(Purpose::Channel, round, link.device)?;
+                    let arrival = update.map(|update| uplink.send(update, link, &mut *rng));
+                    arrival.transpose().map_err(FederationError::from)
+                })?;
+                // Every slot is taken once.
+                arrivals.into_iter().flatten().collect()
+            }
+        };
+        self.warn_of_cut(round, coordinates, &arrivals);
+        Ok(arrivals.into_iter().map(|arrival| arrival.received).collect())
+    }
+
+    fn warn_of_cut(&mut self, round: u32, coordinates: usize, arrivals: &[Arrival]) {
+        let cut = arrivals.iter().map(|arrival| arrival.cut).max().unwrap_or_default();
+        // Only a simulation can know.
+        let simulated = self.draws.entropy == crate::config::Entropy::Seed;
+        if simulated && cut * 100 > coordinates && !self.has_cut {
+            self.has_cut = true;
+            let range = self.range.unwrap_or_default();
+            self.warnings.push(format!(
+                "round {round}: {cut} of {coordinates} coordinates of an update are outside of \
+                 transmit.range = {range} and were cut to it"
+            ));
+        }
+    }
+
+    /// The uplink.
+    pub fn uplink(&self) -> &Uplink {
+        &self.uplink
+    }
+
+    /// Warnings since the last call.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+/// The fast uplinks model each device alone, so they ignore SIC error propagation.
+fn optimistic(transmit: &Transmit) -> Option<String> {
+    let fast = matches!(transmit.uplink, UplinkName::Analog | UplinkName::Digital);
+    (fast && !transmit.perfect_sic).then(|| {
+        "transmit.perfect_sic = false: this uplink takes devices decoded before for cancelled \
+         exactly, and the others for Gaussian noise, which favors devices decoded late; \
+         transmit.uplink = \"signal\" decodes symbols"
+            .into()
+    })
+}
+
+/// Sends the update of a device over an error-free link.
+pub fn error_free(device: u32, update: PrivateUpdate) -> Received {
+    let sigma = update.sigma();
+    Received { device, gradient: update.into_gradient(), sigma }
+}

@@ -1,0 +1,77 @@
+//! Selection of devices by the quality of their links.
+//!
+//! Differs from the paper: the weights of eq. (22) keep the denominator of all K devices, so those
+//! that are left do not add up to 1 as eq. (2) demands. Here weights are computed over the selected
+//! devices alone, which for weights of the form a_k / Σ_j a_j is to renormalize, so there is no code
+//! for it. The angles of FedAdp are then those to the mean of the selected.
+
+use std::fmt;
+
+use super::Link;
+
+/// The devices of a round by the quality of their links. It follows from public numbers alone.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    /// Links that are good enough.
+    pub chosen: Vec<Link>,
+    /// Links of devices that skip the round.
+    pub skipped: Vec<Link>,
+}
+
+/// Threshold on a device's link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// Every device is selected.
+    None,
+    /// The symbol error rate is at most this.
+    Ser(f64),
+    /// The SINR is at least this, in dB: γ_k ≥ γ_th of eq. (22).
+    SinrDb(f64),
+}
+
+impl Threshold {
+    /// True if a device of this SINR (a ratio, not dB) and symbol error rate is selected. A link
+    /// whose figure is not a number is not.
+    pub fn passes(&self, sinr: f64, ser: f64) -> bool {
+        match *self {
+            Self::None => true,
+            Self::Ser(most) => ser <= most,
+            Self::SinrDb(least) => sinr >= 10f64.powf(least / 10.0),
+        }
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("a signal above 0"),
+            Self::Ser(most) => write!(f, "aggregate.ser_threshold = {most}"),
+            Self::SinrDb(least) => write!(f, "aggregate.sinr_threshold_db = {least}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Threshold::{None, Ser, SinrDb};
+
+    #[test]
+    fn a_threshold_is_passed_when_it_is_met() {
+        for (threshold, sinr, ser, passes) in [
+            (None, 0.0, 1.0, true),
+            (None, f64::NAN, f64::NAN, true),
+            (Ser(1e-2), 0.0, 1e-2, true),
+            (Ser(1e-2), 1e9, 1.01e-2, false),
+            (Ser(1e-2), 1e9, f64::NAN, false),
+            (SinrDb(20.0), 100.0, 1.0, true),
+            (SinrDb(20.0), 99.9, 0.0, false),
+            (SinrDb(-10.0), 0.11, 1.0, true),
+            (SinrDb(-10.0), 0.09, 0.0, false),
+            (SinrDb(0.0), 0.0, 0.0, false),
+            (SinrDb(0.0), f64::INFINITY, 0.0, true),
+            (SinrDb(0.0), f64::NAN, 0.0, false),
+        ] {
+            assert_eq!(threshold.passes(sinr, ser), passes, "{threshold:?} {sinr} {ser}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The ledger of one real device, which trusts nobody.
+//!
+//! The device decides by itself: whatever it is asked for, nothing is drawn before the release is
+//! on record, and nothing is recorded past its budget. The ledger counts all that the device ever
+//! released, in any run and whatever its records were at the time.
+
+use std::collections::BTreeSet;
+
+use lapa_privacy::ledger::{DataKey, Declaration, Ledger, Recorded, Repeat, Request, add_up};
+use lapa_privacy::{Filter, FilterKind};
+
+use super::{Refusal, RemoteError};
+use crate::budget::{DeviceBudget, Odometer, Priced, PrivacyError, declare, floor};
+use crate::config::Experiment;
+use crate::simulation::repeat;
+
+/// Name of the device's account in its own ledger: one for all its records.
+const OWN: &str = "device";
+
+/// The number of that account in a new ledger, whatever the device's own number is: that is a
+/// federation's, the ledger and its budget are the device's.
+const ACCOUNT: u32 = 0;
+
+/// State of a device's budget.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spending {
+    /// ε of all that was released, ex post; ∞ after a release without noise.
+    pub epsilon: f64,
+    /// The budget ε; ∞ where nothing is enforced.
+    pub declared: f64,
+    /// δ
+    pub delta: f64,
+    /// Cost that may still be spent, in the currency of the filter.
+    pub left: f64,
+    /// The whole of it.
+    pub capacity: f64,
+    /// Number of releases.
+    pub releases: u32,
+}
+
+/// The budget of one device, in its own ledger.
+pub(super) struct DeviceLedger {
+    device: u32,
+    /// Its account in the ledger.
+    account: u32,
+    budget: DeviceBudget,
+    rounds: u32,
+    /// The part of the budget that one run may spend.
+    run_fraction: Option<f64>,
+    repeat: Repeat,
+    ledger: Ledger,
+    odometer: Odometer,
+}
+
+impl DeviceLedger {
+    /// The budget of a device in `ledger`. `samples` are the public numbers of samples of all
+    /// devices that are known to it, and its own is at `place`.
+    pub fn new(
+        experiment: &Experiment,
+        device: u32,
+        samples: &[u32],
+        place: usize,
+        ledger: Ledger,
+    ) -> Result<Self, RemoteError> {
+        let mut known = ledger.declarations().map_err(PrivacyError::from)?;
+        known.retain(|declared| declared.data == OWN);
+        let account = account(&ledger, &known)?;
+        let kind: Option<FilterKind> =
+            known.first().and_then(|known| serde_json::from_str(&known.budget.kind).ok());
+        let mut all = declare(experiment, samples, &|_| kind)?;
+        let privacy = &experiment.privacy;
+        Ok(Self {
+            device,
+            account,
+            budget: all.swap_remove(place),
+            rounds: experiment.run.rounds,
+            run_fraction: privacy.budget_share,
+            repeat: repeat(privacy.entropy),
+            ledger,
+            odometer: Odometer::default(),
+        })
+    }
+
+    /// Records the release of a round of `run` for a cost. When this returns it is on the disk, and
+    /// noise may be drawn.
+    pub fn record(&mut self, run: &str, round: u32, cost: f64) -> Result<Recorded, RemoteError> {
+        self.check_cost(cost)?;
+        self.charge(run, round, cost, DeviceBudget::price_alone)
+    }
+
+    /// Records the device's label histogram for a cost.
+    pub fn record_histogram(&mut self, run: &str, cost: f64) -> Result<Recorded, RemoteError> {
+        let limited = self.budget.filter().is_some();
+        if cost.is_nan() || cost <= 0.0 || (limited && cost.is_infinite()) {
+            return Err(self.strange_cost(cost, "a number above 0".into()).into());
+        }
+        self.charge(run, 0, cost, DeviceBudget::price_histogram)
+    }
+
+    /// Refusal of another question for a round that was answered.
+    pub fn answered(&self, run: &str, round: u32) -> Refusal {
+        Refusal::Answered { device: self.device, run: run.into(), round }
+    }
+
+    /// The device.
+    pub fn device(&self) -> u32 {
+        self.device
+    }
+
+    /// State of the budget, over all that was ever released.
+    pub fn spending(&mut self) -> Result<Spending, PrivacyError> {
+        let spent = self.spent()?;
+        let releases = self.ledger.releases()?;
+        let capacity = self.budget.capacity();
+        Ok(Spending {
+            epsilon: self.budget.provable(spent, &mut self.odometer)?,
+            declared: self.budget.epsilon(),
+            delta: self.budget.delta(),
+            left: left(capacity, spent),
+            capacity,
+            releases: releases.iter().filter(|entry| entry.data == OWN).count() as u32,
+        })
+    }
+
+    /// The largest budget ε that it ever held itself to, in any run on its ledger or now: its
+    /// promise over all of them. ∞ where nothing is enforced.
+    pub fn largest_epsilon(&self) -> Result<f64, PrivacyError> {
+        let known = self.ledger.declarations()?;
+        let own = known.iter().filter(|declared| declared.data == OWN);
+        Ok(own.map(|declared| declared.budget.epsilon).fold(self.budget.epsilon(), f64::max))
+    }
+
+    fn spent(&self) -> Result<f64, PrivacyError> {
+        Ok(self.ledger.spent(OWN, self.account)?.unwrap_or_default())
+    }
+
+    /// Charges the whole cost or nothing: what is left is not a server's to round down to.
+    fn charge(
+        &mut self,
+        run: &str,
+        round: u32,
+        cost: f64,
+        price: impl Fn(&DeviceBudget, f64) -> Result<Priced, PrivacyError>,
+    ) -> Result<Recorded, RemoteError> {
+        let data = DataKey { data: OWN.into(), partition: OWN.into() };
+        let listed = [(self.account, self.budget.declared())];
+        self.ledger.begin_run(run, &data, &listed).map_err(PrivacyError::from)?;
+        let refusal = self.more_than_left(run, cost)?;
+        if self.passes_run_fraction(run, cost)? {
+            return Err(refusal.into());
+        }
+        let request = [Request { device: self.account, cost }];
+        let offers = self.ledger.offer(run, round, self.repeat, 0.0, &request);
+        let offers = offers.map_err(PrivacyError::from)?;
+        if offers.granted().next().flatten().is_none_or(|granted| granted < cost) {
+            return Err(refusal.into());
+        }
+        let Priced { event, cost, .. } = price(&self.budget, cost)?;
+        let recorded = offers.record([(event, cost)]).map_err(PrivacyError::from)?;
+        recorded.into_iter().next().flatten().ok_or_else(|| refusal.into())
+    }
+
+    /// True if a cost goes past the part of the budget that one run may spend.
+    fn passes_run_fraction(&self, run: &str, cost: f64) -> Result<bool, PrivacyError> {
+        let (Some(fraction), Some(filter)) = (self.run_fraction, self.budget.filter()) else {
+            return Ok(false);
+        };
+        let own = self.ledger.own_spent(run, self.account, None)?;
+        Ok(add_up(own, cost) > (fraction * filter.capacity()).next_up())
+    }
+
+    fn more_than_left(&self, run: &str, cost: f64) -> Result<Refusal, PrivacyError> {
+        let capacity = self.budget.capacity();
+        let mut rest = left(capacity, self.spent()?);
+        if let (Some(fraction), Some(_)) = (self.run_fraction, self.budget.filter()) {
+            let own = self.ledger.own_spent(run, self.account, None)?;
+            rest = rest.min(left(fraction * capacity, own));
+        }
+        let (device, epsilon) = (self.device, self.budget.epsilon());
+        Ok(Refusal::MoreThanLeft { device, cost, left: rest, capacity, epsilon })
+    }
+
+    fn check_cost(&self, cost: f64) -> Result<(), Refusal> {
+        let allowed = match (self.budget.is_noisy(), self.budget.filter()) {
+            (false, _) if cost == f64::INFINITY => return Ok(()),
+            (false, _) => "infinity, since no noise is added".into(),
+            (true, None) if cost > 0.0 && cost.is_finite() => return Ok(()),
+            (true, None) => "a finite number above 0".into(),
+            (true, Some(filter)) => return self.check_limited(filter, cost),
+        };
+        Err(self.strange_cost(cost, allowed))
+    }
+
+    fn check_limited(&self, filter: &Filter, cost: f64) -> Result<(), Refusal> {
+        let plan = self.budget.is_plan();
+        // Half of the least cost that a base station sends.
+        let least = if plan { 1.0 } else { 0.5 * floor(filter, self.rounds) };
+        if cost >= least && cost.is_finite() && (!plan || cost == 1.0) {
+            return Ok(());
+        }
+        let allowed = format!("a finite number from {least:e}");
+        Err(self.strange_cost(cost, if plan { "1, a planned release".into() } else { allowed }))
+    }
+
+    fn strange_cost(&self, cost: f64, allowed: String) -> Refusal {
+        Refusal::Cost { device: self.device, cost, allowed }
+    }
+}
+
+/// The account of a device in its ledger, whose declarations are `known`: the one that is there.
+/// Several accounts are spending on the records of one device without a common budget.
+fn account(ledger: &Ledger, known: &[Declaration]) -> Result<u32, RemoteError> {
+    let numbers: BTreeSet<u32> = known.iter().map(|declared| declared.device).collect();
+    if numbers.len() > 1 {
+        let numbers = numbers.into_iter().collect();
+        return Err(RemoteError::SeveralAccounts { ledger: ledger.path().into(), numbers });
+    }
+    Ok(numbers.first().copied().unwrap_or(ACCOUNT))
+}
+
+fn left(capacity: f64, spent: f64) -> f64 {
+    if capacity.is_infinite() { capacity } else { (capacity - spent).max(0.0) }
+}

@@ -1,0 +1,161 @@
+//! The summary of a run.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunError, SUMMARY};
+use crate::budget::{PrivacyError, PrivacySummary};
+use crate::config::{NoiseControl, SwitchRule};
+use crate::error::FederationError;
+use crate::federation::Federation;
+use crate::files;
+use crate::observe::{RoundRecord, number};
+use crate::simulation::Simulation;
+
+/// summary.json
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Final test accuracy, in [0, 1].
+    pub accuracy: Option<f64>,
+    /// Final mean test loss.
+    pub loss: Option<f64>,
+    /// Rounds.
+    pub rounds: u32,
+    /// Time over all rounds, interruptions left out.
+    pub seconds: f64,
+    /// Devices.
+    pub devices: u32,
+    /// How often a device was told not to send, because of its link.
+    pub outages: u64,
+    /// How long the radio channel was busy in all.
+    pub airtime_s: f64,
+    /// What the devices radiated in all, at most.
+    pub energy_j: f64,
+    /// Bytes the devices sent in all.
+    pub uplink_bytes: u64,
+    /// Bytes the base station sent in all.
+    pub downlink_bytes: u64,
+    /// T_th, the last round with artificial noise: of all devices, or of each; null where the
+    /// channel's noise stands in for none.
+    pub switching_round: Option<SwitchingRound>,
+    /// Releases with less noise than asked for.
+    pub under_noised: UnderNoised,
+    /// What was claimed, proved and spent.
+    #[serde(flatten)]
+    pub privacy: PrivacySummary,
+}
+
+impl Summary {
+    /// The summary of a federation so far: `records` are all its rounds.
+    pub(super) fn new(
+        records: &[RoundRecord],
+        federation: &mut Federation,
+        seconds: f64,
+    ) -> Result<Self, PrivacyError> {
+        let summary = Self {
+            accuracy: None,
+            loss: None,
+            rounds: federation.station().round(),
+            seconds,
+            devices: federation.station().public_samples().len() as u32,
+            outages: 0,
+            airtime_s: 0.0,
+            energy_j: 0.0,
+            uplink_bytes: 0,
+            downlink_bytes: 0,
+            switching_round: switching_round(federation),
+            under_noised: UnderNoised::default(),
+            privacy: federation.privacy()?,
+        };
+        Ok(summary.with_totals(records))
+    }
+
+    /// The same with totals of the rounds.
+    pub(super) fn with_totals(self, records: &[RoundRecord]) -> Self {
+        let last = records.last();
+        Self {
+            accuracy: last.and_then(|record| record.accuracy),
+            loss: last.and_then(|record| record.loss),
+            outages: records.iter().map(|record| u64::from(record.outages)).sum(),
+            airtime_s: records.iter().map(|record| record.airtime_s).sum(),
+            energy_j: records.iter().map(|record| record.energy_j).sum(),
+            uplink_bytes: records.iter().map(|record| record.uplink_bytes).sum(),
+            downlink_bytes: records.iter().map(|record| record.downlink_bytes).sum(),
+            under_noised: UnderNoised {
+                device_rounds: records.iter().map(|record| u64::from(record.under_noised)).sum(),
+                worst_factor: records
+                    .iter()
+                    .filter_map(|record| record.under_noising)
+                    .reduce(f64::max),
+            },
+            ..self
+        }
+    }
+}
+
+impl Simulation {
+    /// The summary of the rounds so far, which took `seconds`: `records` are all of them.
+    pub fn summary(
+        &mut self,
+        records: &[RoundRecord],
+        seconds: f64,
+    ) -> Result<Summary, FederationError> {
+        Ok(Summary::new(records, self.federation_mut(), seconds)?)
+    }
+}
+
+/// T_th: the last round with artificial noise; 0 if there was none, the last of all if it never
+/// ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SwitchingRound {
+    /// One for all devices (switch_rule sum).
+    All(u32),
+    /// One for each device; none if it never sent.
+    Each(Vec<Option<u32>>),
+}
+
+impl SwitchingRound {
+    /// Least, median and most over the devices; none if none sent.
+    pub fn spread(&self) -> Option<[u32; 3]> {
+        let mut rounds: Vec<u32> = match self {
+            Self::All(round) => vec![*round],
+            Self::Each(each) => each.iter().flatten().copied().collect(),
+        };
+        rounds.sort_unstable();
+        Some([*rounds.first()?, rounds[rounds.len() / 2], *rounds.last()?])
+    }
+}
+
+/// Releases with less noise than their shares of the budgets asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnderNoised {
+    /// How many: one for each device and round.
+    pub device_rounds: u64,
+    /// The largest σ_required/σ among them; null if there are none.
+    #[serde(with = "number::optional")]
+    pub worst_factor: Option<f64>,
+}
+
+fn switching_round(federation: &Federation) -> Option<SwitchingRound> {
+    let (control, books) = (&federation.experiment.control, &federation.books);
+    let each = (0..books.devices()).map(|device| books.switching_round(device));
+    match (control.noise, control.switch_rule) {
+        (NoiseControl::Always, _) => None,
+        (_, Some(SwitchRule::Sum)) => each.max().flatten().map(SwitchingRound::All),
+        _ => Some(SwitchingRound::Each(each.collect())),
+    }
+}
+
+/// The summary of a finished run, or `None` while it is not finished.
+pub fn read_summary(folder: &Path) -> Result<Option<Summary>, RunError> {
+    let path = folder.join(SUMMARY);
+    match files::read_to_string(&path) {
+        Ok(text) => {
+            serde_json::from_str(&text).map(Some).map_err(|source| RunError::Json { path, source })
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(RunError::Io { action: "read", path, source }),
+    }
+}

@@ -1,0 +1,145 @@
+//! Simulated devices: many devices of one partition, over the threads of one process.
+
+use std::sync::{Arc, Mutex};
+
+use lapa_privacy::ledger::Recorded;
+use lapa_privacy::mechanism::Grid;
+
+use crate::config::Experiment;
+use crate::data::Dataset;
+use crate::device::{AnswerError, Batches, Device, Learner, Reply, Streams, grid, noisy_counts};
+use crate::error::FederationError;
+use crate::model::{Network, Worker};
+use crate::partition::Partition;
+use crate::pool::{Pool, lock};
+use crate::radio::{Radio, Received};
+use crate::round::{Answers, Asked, Fleet};
+use crate::seed::{Draws, Purpose};
+
+/// The devices of a simulation, with their records.
+pub(super) struct Devices {
+    pub experiment: Experiment,
+    pub data: Dataset,
+    pub partition: Partition,
+    /// The public number of samples of each device.
+    pub public_samples: Vec<u32>,
+    pub network: Arc<Network>,
+    pub pool: Pool<Learner>,
+    grid: Option<Grid>,
+    /// Source of batches and noise.
+    pub draws: Draws,
+    /// Memory of earlier updates.
+    rooms: Vec<Vec<f32>>,
+}
+
+impl Devices {
+    pub fn new(
+        experiment: &Experiment,
+        data: Dataset,
+        partition: Partition,
+        public_samples: Vec<u32>,
+        network: Arc<Network>,
+        threads: usize,
+    ) -> Result<Self, FederationError> {
+        let run = &experiment.run;
+        Ok(Self {
+            pool: Pool::new(threads, || Learner::new(Worker::new(network.clone())))?,
+            grid: grid(&experiment.learn, &experiment.privacy)?,
+            draws: Draws { entropy: experiment.privacy.entropy, seed: run.seed },
+            rooms: Vec::new(),
+            experiment: experiment.clone(),
+            data,
+            partition,
+            public_samples,
+            network,
+        })
+    }
+
+    fn device(&self, number: u32) -> Device<'_> {
+        let public_samples = self.public_samples[number as usize];
+        Device {
+            number,
+            learn: &self.experiment.learn,
+            records: &self.data.train,
+            samples: &self.partition.devices[number as usize].samples,
+            batches: Batches::new(&self.experiment, public_samples),
+            grid: self.grid,
+        }
+    }
+
+    /// Keeps the memory of updates for the next round.
+    pub fn reuse(&mut self, received: Vec<Received>) {
+        self.rooms = received.into_iter().map(Received::into_gradient).collect();
+    }
+
+    /// Label counts of all devices: as they are where no record is needed, since labels are
+    /// public; 0 where a device has nothing left to pay with.
+    pub fn histograms(
+        &self,
+        recorded: Option<Vec<Option<Recorded>>>,
+    ) -> Result<Vec<Vec<f64>>, FederationError> {
+        let counts = || self.partition.devices.iter().map(|data| &data.label_counts);
+        let Some(recorded) = recorded else {
+            let exact = |counts: &Vec<u32>| counts.iter().map(|&count| f64::from(count)).collect();
+            return Ok(counts().map(exact).collect());
+        };
+        let histogram = |((device, counts), recorded): ((u32, &Vec<u32>), Option<Recorded>)| {
+            let Some(recorded) = recorded else { return Ok(vec![0.0; counts.len()]) };
+            let mut rng = self.draws.stream(Purpose::Histogram, 0, device)?;
+            Ok(noisy_counts(counts, &recorded, &mut *rng)?)
+        };
+        (0..).zip(counts()).zip(recorded).map(histogram).collect()
+    }
+}
+
+impl Fleet for Devices {
+    /// Each device learns and adds its noise at once, so that no more raw updates exist than
+    /// threads; then the radio delivers all of them.
+    fn answer(
+        &mut self,
+        asked: &Asked,
+        model: &[f32],
+        radio: &mut Radio,
+    ) -> Result<Answers, FederationError> {
+        let on_air = asked.on_air();
+        let mut rooms = std::mem::take(&mut self.rooms);
+        rooms.resize_with(on_air.len(), Vec::new);
+        let rooms: Vec<_> = rooms.into_iter().map(Mutex::new).collect();
+        let (round, granted) = (asked.round, &asked.granted);
+        let devices: Vec<Device<'_>> =
+            granted.iter().map(|granted| self.device(granted.device)).collect();
+        let sizes: Vec<usize> = devices.iter().map(|device| device.samples.len()).collect();
+        let replies = self.pool.for_each(&sizes, |learner, slot| {
+            let (device, scale) = (&devices[slot], granted[slot].scale);
+            let (recorded, room) =
+                (&asked.recorded[slot], std::mem::take(&mut *lock(&rooms[slot])));
+            let mut batch = self.draws.stream(Purpose::Batch, round, device.number)?;
+            let mut noise = self.draws.stream(Purpose::Noise, round, device.number)?;
+            let streams = Streams { batch: &mut *batch, noise: &mut *noise };
+            device.answer(model, recorded, scale, streams, learner, room).map_err(|error| {
+                FederationError::of_device(error, round, device.number, device.learn)
+            })
+        })?;
+        let (sent, insights) =
+            replies.into_iter().map(|Reply { update, insight }| (update, insight)).unzip();
+        let received = radio.deliver(round, &on_air, sent, &self.pool)?;
+        Ok(Answers { received, insights })
+    }
+}
+
+impl FederationError {
+    /// The error of a device that could not answer.
+    pub(crate) fn of_device(
+        error: AnswerError,
+        round: u32,
+        device: u32,
+        learn: &crate::config::Learn,
+    ) -> Self {
+        match error {
+            AnswerError::NotFinite(_) => {
+                Self::Diverged { round, device, learning_rate: learn.learning_rate }
+            }
+            AnswerError::Privacy(error) => error.into(),
+        }
+    }
+}

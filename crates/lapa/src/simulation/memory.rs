@@ -1,0 +1,197 @@
+//! Memory of a simulation, counted before any of it is taken.
+
+use crate::config::{BatchSampling, Experiment, Update};
+use crate::device::grid;
+use crate::error::FederationError;
+use crate::model::{EVALUATION_BLOCK, Network};
+
+/// Most bytes for the model, the updates of a round and the threads' buffers: 8 GiB.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// Worker threads that have something to do: 0 is one per core, and more than there are devices and
+/// blocks of test images would idle.
+pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usize) -> usize {
+    let threads = match experiment.run.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    threads.min(devices.max(test_images.div_ceil(EVALUATION_BLOCK)).max(1))
+}
+
+/// Sizes of a simulation that need memory.
+pub(crate) struct Load<'a> {
+    /// Rows and columns of the images, and classes.
+    pub shape: (usize, usize, usize),
+    pub network: &'a Network,
+    /// Samples of the device with the most; none where no device is trained here.
+    pub largest: u32,
+    /// Updates in memory at a time.
+    pub updates: usize,
+    pub threads: usize,
+    pub test_images: usize,
+}
+
+impl Load<'_> {
+    /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].
+    pub fn check(&self, experiment: &Experiment) -> Result<(), FederationError> {
+        let q = self.network.parameter_count() as u64;
+        let on_grid = grid(&experiment.learn, &experiment.privacy)?.is_some();
+        let batch = match on_grid {
+            true => self.largest.min(1) as usize,
+            false => largest_batch(experiment, self.largest),
+        };
+        let footprint = self.network.footprint();
+        let evaluated = match self.network.statistics_count() {
+            0 => 1,
+            // Batch norm takes its statistics from whole blocks.
+            _ => EVALUATION_BLOCK.min(self.test_images),
+        };
+        // Parameters, velocity, average, gradient and a copy; 32-bit updates, and 64-bit sums on a
+        // grid; weights, gradient and sums of each thread.
+        let bytes = |copies: u64, each: u64| q.saturating_mul(each).saturating_mul(copies);
+        let model = bytes(5, 4);
+        let updates = bytes(self.updates as u64, if on_grid { 12 } else { 4 });
+        // Devices and base station have buffers of their own.
+        let buffers = footprint
+            .of_batch(batch)
+            .saturating_add(footprint.of_batch(evaluated))
+            .saturating_add(bytes(1, 16))
+            .saturating_mul(self.threads as u64);
+        let needed = model.saturating_add(updates).saturating_add(buffers);
+        if needed <= MOST_BYTES {
+            return Ok(());
+        }
+        let (rows, cols, classes) = self.shape;
+        Err(FederationError::TooLarge(Box::new(TooLarge {
+            model: experiment.model.name,
+            rows,
+            cols,
+            classes,
+            parameters: q,
+            model_bytes: model,
+            updates: self.updates,
+            update_bytes: updates,
+            batch,
+            threads: self.threads,
+            buffer_bytes: buffers,
+            needed,
+            allowed: MOST_BYTES,
+        })))
+    }
+}
+
+/// A model that is too large for the images, devices and threads.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "model.name = {} on images of {rows}×{cols} in {classes} classes needs about {needed} bytes, \
+     and {allowed} are allowed: {model_bytes} for {parameters} parameters, {update_bytes} for the \
+     updates of {updates} devices at a time, {buffer_bytes} for batches of up to {batch} images on \
+     {threads} threads. Use smaller images or another model; or lower run.participation, \
+     learn.batch_fraction or run.threads",
+    serde_json::to_string(model).unwrap_or_default()
+)]
+pub struct TooLarge {
+    /// `model.name`
+    pub model: crate::config::ModelName,
+    /// Image rows.
+    pub rows: usize,
+    /// Image columns.
+    pub cols: usize,
+    /// Classes.
+    pub classes: usize,
+    /// Parameters q.
+    pub parameters: u64,
+    /// Bytes for them.
+    pub model_bytes: u64,
+    /// Updates at a time.
+    pub updates: usize,
+    /// Bytes for them.
+    pub update_bytes: u64,
+    /// Images of the largest batch.
+    pub batch: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes for their batches.
+    pub buffer_bytes: u64,
+    /// Bytes in all.
+    pub needed: u64,
+    /// The most there may be.
+    pub allowed: u64,
+}
+
+/// Samples of the largest batch of a device with so many. Poisson batches are larger with a
+/// probability below 10⁻¹⁵ (Bernstein's inequality).
+fn largest_batch(experiment: &Experiment, samples: u32) -> usize {
+    let (learn, all) = (&experiment.learn, samples as usize);
+    let mean = learn.batch_fraction * f64::from(samples);
+    match (learn.update, experiment.privacy.sampling) {
+        // In equal batches, as `Learner` cuts them.
+        (Update::Epoch, _) => all.div_ceil((1.0 / learn.batch_fraction).round().max(1.0) as usize),
+        (_, BatchSampling::Full) => all,
+        (_, BatchSampling::Fixed) => (mean.ceil() as usize + 1).min(all),
+        (_, BatchSampling::Poisson) => ((mean + 9.0 * mean.sqrt() + 25.0).ceil() as usize).min(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ModelName, Override};
+    use crate::model::{Layer, Shape};
+    use crate::model::{cnn, logistic, mlp};
+
+    fn experiment(changes: &[&str]) -> Experiment {
+        let changes: Vec<_> =
+            changes.iter().map(|change| Override::parse(change).unwrap()).collect();
+        Experiment::from_toml("", "", &changes).unwrap()
+    }
+
+    fn check(layers: &[Layer], rows: usize, cols: usize, load: (u32, usize)) -> Option<TooLarge> {
+        let network = Network::new(Shape::new(1, rows, cols), layers).unwrap();
+        let (largest, updates) = load;
+        let load = Load {
+            shape: (rows, cols, 10),
+            network: &network,
+            largest,
+            updates,
+            threads: 2,
+            test_images: 300,
+        };
+        match load.check(&experiment(&["privacy.sampling=full"])) {
+            Ok(()) => None,
+            Err(FederationError::TooLarge(error)) => Some(*error),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn models_are_refused_with_their_numbers() {
+        let group = crate::config::Norm::Group;
+        assert_eq!(check(&cnn(group, 10), 28, 28, (60_000, 60_000)), None);
+        assert_eq!(check(&cnn(group, 10), 512, 512, (10, 15)), None);
+        // 508·508·10 floats of the first convolution alone are 10 MB for each image.
+        let error = check(&cnn(group, 10), 512, 512, (4000, 15)).unwrap();
+        assert!(error.buffer_bytes > 2 * 4000 * 10_000_000, "{error}");
+        // Two images of half a gigapixel: 215 GB of weights.
+        let error = check(&mlp(10), 16384, 32768, (2, 1)).unwrap();
+        assert_eq!(error.parameters, 16384 * 32768 * 100 + 100 + 1010);
+        assert!(error.needed > 4 * error.parameters, "{error}");
+        let text = error.to_string();
+        for part in
+            ["16384×32768", "10 classes", "53687092310 parameters", "8589934592 are allowed"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(check(&cnn(group, 10), 16384, 32768, (2, 1)).is_some());
+        assert!(check(&logistic(10), 512, 512, (1, 4096)).is_some());
+        assert_eq!(error.model, ModelName::Cnn, "as configured");
+    }
+
+    #[test]
+    fn threads_without_work_are_not_started() {
+        let experiment = experiment(&["run.threads=1024"]);
+        assert_eq!(threads(&experiment, 15, 10_000), 40);
+        assert_eq!(threads(&experiment, 2000, 10_000), 1024);
+        assert_eq!(threads(&experiment, 0, 0), 1);
+    }
+}

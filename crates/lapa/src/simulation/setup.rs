@@ -1,0 +1,168 @@
+//! Set-up of a simulation, checked before anything is recorded.
+
+use std::sync::Arc;
+
+use lapa_privacy::ledger::{Ledger, Repeat};
+
+use super::Simulation;
+use super::devices::Devices;
+use super::memory::{self, Load};
+use crate::budget::{PrivacyError, declare, public_samples};
+use crate::config::{Clip, Entropy, Experiment, Start};
+use crate::data::Dataset;
+use crate::error::FederationError;
+use crate::federation::{Federation, Prepared, partition_digest};
+use crate::model::{DIGITS, Evaluator, Network};
+use crate::partition::Partition;
+use crate::radio::Radio;
+use crate::seed::{Draws, Purpose, stream};
+use crate::station::{Station, taking_part};
+
+/// A simulation that has no ledger yet.
+pub struct Setup {
+    devices: Devices,
+    prepared: Prepared,
+}
+
+impl Setup {
+    /// Builds the configured model, then as [`Setup::with_network`].
+    pub fn new(experiment: Experiment, data: Dataset) -> Result<Self, FederationError> {
+        let (rows, cols) = (data.train.rows, data.train.cols);
+        let network = crate::model::network(&experiment.model, rows, cols, data.classes)
+            .map_err(|source| FederationError::Model { rows, cols, source })?;
+        Self::with_network(experiment, data, network)
+    }
+
+    /// Partitions the data and starts the threads for a network of one's own, in place of the
+    /// experiment's `[model]`. Round 0 is the initial model.
+    pub fn with_network(
+        experiment: Experiment,
+        data: Dataset,
+        network: Network,
+    ) -> Result<Self, FederationError> {
+        // Before the partition, which takes the labels to be below the number of classes.
+        check(&experiment, shape(&data), &network)?;
+        let partition = crate::partition::partition(
+            &experiment.partition,
+            &data.train.labels,
+            data.classes,
+            experiment.run.seed,
+        )?;
+        let sizes: Vec<u32> =
+            partition.devices.iter().map(|device| device.samples.len() as u32).collect();
+        Self::with_records(experiment, data, network, partition, &sizes)
+    }
+
+    /// As [`Setup::with_network`], for records that were dealt already. `sizes` are the numbers of
+    /// records that the devices declare: one that holds fewer has records of zero gradient in their
+    /// place, as zero-out adjacency has it.
+    ///
+    /// # Panics
+    /// If there is not one size for each device, or a sample is not in the training set.
+    pub fn with_records(
+        experiment: Experiment,
+        data: Dataset,
+        network: Network,
+        partition: Partition,
+        sizes: &[u32],
+    ) -> Result<Self, FederationError> {
+        assert_eq!(sizes.len(), partition.devices.len(), "sizes");
+        check(&experiment, shape(&data), &network)?;
+        let power = experiment.control.power;
+        if power.needs_pilot() {
+            return Err(FederationError::PowersNotChosen { power });
+        }
+        let threads = memory::threads(&experiment, sizes.len(), data.test.len());
+        Load {
+            shape: shape(&data),
+            network: &network,
+            largest: partition.devices.iter().map(|d| d.samples.len() as u32).max().unwrap_or(0),
+            updates: taking_part(&experiment, sizes.len()),
+            threads,
+            test_images: data.test.len(),
+        }
+        .check(&experiment)?;
+        let seed = experiment.run.seed;
+        let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
+        let samples = public_samples(&experiment, sizes)?;
+        let budgets = declare(&experiment, &samples, &|_| None)?;
+        let network = Arc::new(network);
+        let evaluator = Evaluator::new(network.clone(), data.test.clone(), threads)?;
+        let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
+        let draws = Draws { entropy: experiment.privacy.entropy, seed };
+        let mut radio = Radio::new(&experiment, draws)?;
+        radio.try_links(&station.participants())?;
+        let origin = data.origin();
+        let held = partition.devices.iter().map(|device| &*device.samples);
+        let partition_digest = partition_digest(held);
+        let devices = Devices::new(&experiment, data, partition, samples, network, threads)?;
+        let prepared = Prepared {
+            experiment,
+            origin,
+            partition: partition_digest,
+            station,
+            radio,
+            budgets,
+            repeat: repeat(devices.draws.entropy),
+            declared: devices.experiment.clone(),
+            threads,
+        };
+        Ok(Self { devices, prepared })
+    }
+
+    /// The simulation with a ledger that is gone with the process.
+    pub fn in_memory(self) -> Result<Simulation, PrivacyError> {
+        let Self { devices, prepared } = self;
+        Ok(Simulation { devices, federation: prepared.in_memory()? })
+    }
+
+    /// The simulation that records its releases in `ledger` as `run`.
+    pub fn record_in(self, ledger: Ledger, run: &str) -> Result<Simulation, PrivacyError> {
+        let Self { devices, prepared } = self;
+        Ok(Simulation { devices, federation: prepared.record_in(ledger, run)? })
+    }
+
+    /// The simulation whose federation `open` makes of what is prepared.
+    pub(crate) fn open_with<T, E>(
+        self,
+        open: impl FnOnce(Prepared) -> Result<(T, Federation), E>,
+    ) -> Result<(T, Simulation), E> {
+        let Self { devices, prepared } = self;
+        let (opened, federation) = open(prepared)?;
+        Ok((opened, Simulation { devices, federation }))
+    }
+}
+
+/// The meaning of a round that is recorded already: with a seed the same release, with the operating
+/// system's entropy a new one.
+pub(crate) fn repeat(entropy: Entropy) -> Repeat {
+    match entropy {
+        Entropy::Seed => Repeat::Replay,
+        Entropy::Os => Repeat::ChargeAgain,
+    }
+}
+
+/// Rows and columns of the images, and classes.
+fn shape(data: &Dataset) -> (usize, usize, usize) {
+    (data.train.rows, data.train.cols, data.classes)
+}
+
+/// Fails where the network fits neither the data nor what is to be done with it.
+pub(crate) fn check(
+    experiment: &Experiment,
+    (rows, cols, classes): (usize, usize, usize),
+    network: &Network,
+) -> Result<(), FederationError> {
+    let (inputs, outputs) = (rows * cols, classes);
+    if network.inputs() != inputs || network.classes() < outputs {
+        let (has_inputs, has_outputs) = (network.inputs(), network.classes());
+        return Err(FederationError::Network { has_inputs, has_outputs, inputs, outputs });
+    }
+    if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
+        return Err(FederationError::NoSampleGradients);
+    }
+    if experiment.model.start == Start::Digits && (rows, cols, classes) != DIGITS {
+        return Err(FederationError::OtherImages { rows, cols, classes });
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! Aggregation: weights of the devices, their weighted sum, the step of the global model.
+
+pub mod fedadp;
+mod fedavg;
+pub mod histogram;
+mod model;
+pub mod noise_aware;
+mod rule;
+mod softmax;
+pub mod wasserstein;
+
+#[cfg(test)]
+mod noise_aware_tests;
+#[cfg(test)]
+mod tests;
+
+pub use fedadp::FedAdp;
+pub use fedavg::fedavg;
+pub use model::{GlobalDelta, GlobalModel};
+pub use noise_aware::NOISE_WEIGHT;
+pub use rule::{Weighting, WeightingState};
+pub use wasserstein::{GroundMetric, default_floor};

@@ -1,0 +1,103 @@
+//! The weighted sum of a round, and the global model it moves.
+
+use crate::model::add_scaled;
+use crate::radio::Received;
+
+/// The weighted sum of what the devices sent: Σ_k G_k·∇F_k, eq. (2).
+#[derive(Clone, Debug, Default)]
+pub struct GlobalDelta {
+    /// Σ G_k · gradient
+    pub gradient: Vec<f32>,
+}
+
+impl GlobalDelta {
+    /// Sums in the order of the devices, so that the result does not depend on threads.
+    pub fn combine(&mut self, weights: &[f64], received: &[Received]) {
+        let Some(first) = received.first() else { return };
+        self.gradient.clear();
+        self.gradient.resize(first.gradient().len(), 0.0);
+        for (&weight, received) in weights.iter().zip(received) {
+            add_scaled(&mut self.gradient, weight as f32, received.gradient());
+        }
+    }
+}
+
+/// What the base station keeps between rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GlobalModel {
+    /// Parameters w.
+    pub parameters: Vec<f32>,
+    /// Momentum v.
+    pub velocity: Vec<f32>,
+    /// Average of the parameters over the latest rounds, which is what is evaluated; empty without
+    /// averaging.
+    pub average: Vec<f32>,
+    /// Batch-norm statistics of the base station's own test images; empty without batch norm.
+    pub statistics: Vec<f32>,
+}
+
+impl GlobalModel {
+    /// The parameters that are evaluated and handed out: the average, or the latest.
+    pub fn evaluated(&self) -> &[f32] {
+        if self.average.is_empty() { &self.parameters } else { &self.average }
+    }
+
+    /// a ← a + (w − a)·max(1 − γ, 1/t) after round t: the mean of all rounds at first, then an
+    /// exponential average over the last 1/(1 − γ). It averages out noise, and as a function of
+    /// noisy values it costs no privacy.
+    ///
+    /// Differs from the paper: it has no averaging.
+    pub fn update_average(&mut self, round: u32, averaging: f64) {
+        let share = (1.0 - averaging).max(1.0 / f64::from(round)) as f32;
+        for (a, w) in self.average.iter_mut().zip(&self.parameters) {
+            *a += share * (w - *a);
+        }
+    }
+
+    /// w ← w − λv with v ← m·v + Σ_k G_k·∇F_k: the paper's eq. (3) for m = 0.
+    ///
+    /// Differs from the paper: server momentum m, without which one gradient per round at
+    /// λ = 0.01 needs more than a thousand rounds.
+    pub fn apply(&mut self, delta: &GlobalDelta, learning_rate: f64, momentum: f64) {
+        let (rate, momentum) = (learning_rate as f32, momentum as f32);
+        for ((w, v), g) in self.parameters.iter_mut().zip(&mut self.velocity).zip(&delta.gradient) {
+            *v = momentum * *v + g;
+            *w -= rate * *v;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plain means first; then every round weighs γ times what the next one does.
+    #[test]
+    fn averages_are_means_at_first_and_exponential_later() {
+        let w = [3.0f32, 5.0, 10.0, 2.0];
+        let mut model = GlobalModel {
+            parameters: vec![0.0],
+            velocity: vec![0.0],
+            average: vec![0.0],
+            statistics: Vec::new(),
+        };
+        for (round, w) in (1..).zip(w) {
+            model.parameters = vec![w];
+            model.update_average(round, 0.5);
+        }
+        let mean = (3.0 + 5.0) / 2.0;
+        let expected = 0.5 * (0.5 * mean + 0.5 * 10.0) + 0.5 * 2.0;
+        assert_eq!((model.average[0], model.evaluated()[0]), (expected, expected));
+    }
+
+    #[test]
+    fn the_weighted_sum_is_that_of_the_round_and_of_no_earlier_one() {
+        let mut delta = GlobalDelta::default();
+        let received =
+            [[1.0, -2.0], [5.0, 2.0]].map(|gradient| Received::new(0, gradient.into(), 0.0));
+        for _ in 0..2 {
+            delta.combine(&[0.75, 0.25], &received);
+            assert_eq!(delta.gradient, [2.0, -1.0]);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The base station: nothing here may see records.
+//!
+//! It holds the global model, the allocator, the aggregation weights and its own test images, and
+//! reads what it [`Received`] and public numbers. `cargo xtask lint` refuses an import of `data` or
+//! `device` in this folder.
+
+pub mod aggregate;
+mod allocator;
+mod record;
+
+pub(crate) use record::record;
+
+use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, DeviceTranscript, Transcript};
+use rand::seq::index;
+
+use crate::budget::{Bid, Books, PrivacyError};
+use crate::config::{Experiment, Start};
+use crate::error::FederationError;
+use crate::model::{Evaluator, Network, pretrain};
+use crate::radio::{Link, Received};
+use crate::seed::{Purpose, stream};
+use aggregate::{GlobalDelta, GlobalModel, Weighting, WeightingState};
+
+/// The base station of a run.
+pub struct Station {
+    experiment: Experiment,
+    model: GlobalModel,
+    delta: GlobalDelta,
+    weighting: Weighting,
+    /// `None` without noise.
+    allocator: Option<Box<dyn Allocator>>,
+    /// The public number of samples of each device.
+    samples: Vec<u32>,
+    /// Its test images; `None` where the model is not one of ours.
+    evaluator: Option<Evaluator>,
+    received: Vec<Received>,
+    round: u32,
+}
+
+/// Costs of a round as the allocator decided them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Allocation {
+    /// The cost of each chosen device.
+    pub bids: Vec<Bid>,
+    /// `e^[t]`, the PID-like error.
+    pub pid_error: Option<f64>,
+    /// `ε^[t]`, the round's budget.
+    pub epsilon_round: Option<f64>,
+    /// The smoothed angle of each chosen device.
+    pub angles: Vec<Option<f64>>,
+}
+
+impl Station {
+    /// A base station of devices with `samples`, whose model begins at `parameters`.
+    pub(crate) fn new(
+        experiment: &Experiment,
+        parameters: Vec<f32>,
+        samples: Vec<u32>,
+        evaluator: Option<Evaluator>,
+    ) -> Result<Self, PrivacyError> {
+        let network = evaluator.as_ref().map(Evaluator::network);
+        let average =
+            if experiment.learn.averaging == 0.0 { Vec::new() } else { parameters.clone() };
+        Ok(Self {
+            model: GlobalModel {
+                velocity: vec![0.0; parameters.len()],
+                average,
+                parameters,
+                statistics: vec![0.0; network.map_or(0, |network| network.statistics_count())],
+            },
+            delta: GlobalDelta::default(),
+            weighting: Weighting::new(&experiment.aggregate, samples.len()),
+            allocator: allocator::allocator(experiment, &samples)?,
+            samples,
+            evaluator,
+            received: Vec::new(),
+            round: 0,
+            experiment: experiment.clone(),
+        })
+    }
+
+    /// Trains the model on public digits before round 1, if it is to start from there.
+    pub(crate) fn pretrain(&mut self) {
+        let Some(evaluator) = &self.evaluator else { return };
+        if self.round > 0 || self.experiment.model.start == Start::Random {
+            return;
+        }
+        let seed = self.experiment.run.seed;
+        pretrain(evaluator.network(), &mut self.model.parameters, seed);
+        if !self.model.average.is_empty() {
+            self.model.average.clone_from(&self.model.parameters);
+        }
+    }
+
+    /// The devices of the next round, ascending: a random part of them, at least one.
+    pub(crate) fn participants(&self) -> Vec<u32> {
+        let all = self.samples.len();
+        let count = taking_part(&self.experiment, all);
+        if count == all {
+            return (0..all as u32).collect();
+        }
+        let round = u64::from(self.round + 1);
+        let mut rng = stream(self.experiment.run.seed, Purpose::Participation, round, 0);
+        let mut devices: Vec<u32> =
+            index::sample(&mut rng, all, count).into_iter().map(|device| device as u32).collect();
+        devices.sort_unstable();
+        devices
+    }
+
+    /// Costs of the next round for the devices with these links.
+    pub(crate) fn allocate(&mut self, links: &[Link], books: &Books) -> Allocation {
+        let devices: Vec<u32> = links.iter().map(|link| link.device).collect();
+        let weights = self.weighting.prior(&devices, &self.samples_of(&devices));
+        let asks: Vec<Ask> = devices
+            .iter()
+            .zip(weights)
+            .map(|(&device, weight)| Ask {
+                device,
+                left: books.left(device),
+                weight,
+                sensitivity: books.release(device).claimed_sensitivity(),
+            })
+            .collect();
+        let none = || (vec![f64::INFINITY; asks.len()], None, None, vec![None; asks.len()]);
+        let (costs, pid_error, epsilon_round, angles) = match &mut self.allocator {
+            Some(allocator) if !asks.is_empty() => {
+                let shares = allocator.allocate(self.round + 1, &asks);
+                (shares.shares, shares.pid_error, shares.round_budget, shares.angles)
+            }
+            _ => none(),
+        };
+        let bids = links.iter().zip(costs).map(|(link, cost)| Bid {
+            device: link.device,
+            cost,
+            receiver_noise: link.receiver_noise(),
+        });
+        Allocation { bids: bids.collect(), pid_error, epsilon_round, angles }
+    }
+
+    /// Weights what was received, steps the model and shows the transcript to the allocator. The
+    /// round is then over. Returns the weights.
+    pub(crate) fn aggregate(&mut self, received: Vec<Received>) -> Vec<f64> {
+        self.received = received;
+        let devices: Vec<u32> = self.received.iter().map(Received::device).collect();
+        let weights = self.weighting.weights(&self.samples_of(&devices), &self.received);
+        self.delta.combine(&weights, &self.received);
+        self.round += 1;
+        let learn = &self.experiment.learn;
+        if !self.received.is_empty() {
+            self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+        }
+        self.model.update_average(self.round, learn.averaging);
+        self.show_transcript(&weights);
+        weights
+    }
+
+    /// Shows the allocator what was received.
+    fn show_transcript(&mut self, weights: &[f64]) {
+        let Some(allocator) = self.allocator.as_mut().filter(|_| !self.received.is_empty()) else {
+            return;
+        };
+        let devices: Vec<_> = self
+            .received
+            .iter()
+            .zip(weights)
+            .map(|(received, &weight)| DeviceTranscript {
+                device: received.device(),
+                weight,
+                gradient: received.gradient(),
+                sigma: received.sigma(),
+            })
+            .collect();
+        let round = self.round;
+        let transcript = Transcript { round, devices: &devices, global: &self.delta.gradient };
+        let seed = self.experiment.run.seed;
+        allocator.observe(&transcript, &mut stream(seed, Purpose::Allocate, round.into(), 0));
+    }
+
+    /// Accuracy and loss, in the rounds that are evaluated.
+    pub(crate) fn evaluate_if_due(&mut self) -> Result<Option<(f64, f64)>, FederationError> {
+        let (run, round) = (&self.experiment.run, self.round);
+        let due = round.is_multiple_of(run.evaluate_every) || round == run.rounds;
+        let Some((accuracy, loss)) = due.then(|| self.evaluate()).flatten() else {
+            return Ok(None);
+        };
+        if !loss.is_finite() {
+            let learning_rate = self.experiment.learn.learning_rate;
+            return Err(FederationError::LossNotFinite { round, learning_rate });
+        }
+        Ok(Some((accuracy, loss)))
+    }
+
+    /// Accuracy and mean loss of the model on the test images; `None` without any.
+    pub fn evaluate(&mut self) -> Option<(f64, f64)> {
+        let evaluator = self.evaluator.as_ref().filter(|evaluator| !evaluator.is_empty())?;
+        let GlobalModel { parameters, average, statistics, .. } = &mut self.model;
+        let evaluated = if average.is_empty() { parameters } else { average };
+        Some(evaluator.evaluate(evaluated, statistics))
+    }
+
+    /// True if label histograms are needed and have not arrived.
+    pub(crate) fn needs_labels(&self) -> bool {
+        self.experiment.aggregate.rule.reads_labels() && !self.weighting.knows_labels()
+    }
+
+    /// Takes the label counts of all devices, as they were sent.
+    pub(crate) fn learn_labels(&mut self, counts: Vec<Vec<f64>>) {
+        self.weighting.learn_labels(counts);
+    }
+
+    /// Bytes of the label histograms, 4 for each count; counted with round 1.
+    fn histogram_bytes(&self) -> u64 {
+        let counts = self.weighting.state().labels.iter().flatten().map(Vec::len);
+        if self.round == 1 { 4 * counts.sum::<usize>() as u64 } else { 0 }
+    }
+
+    fn samples_of(&self, devices: &[u32]) -> Vec<u32> {
+        devices.iter().map(|&device| self.samples[device as usize]).collect()
+    }
+
+    /// The public number of samples of each device.
+    pub fn public_samples(&self) -> &[u32] {
+        &self.samples
+    }
+
+    /// The transcript of the last round, by device.
+    pub fn received(&self) -> &[Received] {
+        &self.received
+    }
+
+    /// Takes the transcript of the last round, for its memory.
+    pub(crate) fn take_received(&mut self) -> Vec<Received> {
+        std::mem::take(&mut self.received)
+    }
+
+    /// The global model.
+    pub fn model(&self) -> &GlobalModel {
+        &self.model
+    }
+
+    /// The network; `None` where the model is not one of ours.
+    pub fn network(&self) -> Option<&Network> {
+        self.evaluator.as_ref().map(|evaluator| &**evaluator.network())
+    }
+
+    /// Rounds done.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// Aggregation weights.
+    pub fn weighting(&self) -> &Weighting {
+        &self.weighting
+    }
+
+    /// State of the allocator, for a checkpoint.
+    pub(crate) fn allocator_state(&self) -> Option<AllocatorState> {
+        self.allocator.as_ref().map(|allocator| allocator.state())
+    }
+
+    /// Goes on after `round` rounds. False if the weights are of another number of devices.
+    pub(crate) fn restore(
+        &mut self,
+        round: u32,
+        model: GlobalModel,
+        weighting: WeightingState,
+        allocator: Option<AllocatorState>,
+    ) -> Result<bool, PrivacyError> {
+        if !self.weighting.restore(weighting) {
+            return Ok(false);
+        }
+        self.round = round;
+        self.model = model;
+        if let (Some(allocator), Some(state)) = (&mut self.allocator, allocator) {
+            allocator.restore(state)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Devices of a round, out of `all`.
+pub(crate) fn taking_part(experiment: &Experiment, all: usize) -> usize {
+    ((experiment.run.participation * all as f64).round() as usize).clamp(1, all.max(1))
+}
