@@ -28,7 +28,7 @@ const ACCOUNTANTS: [(&str, Maker); 6] = [
 pub fn adjacency(name: &str) -> PyResult<Adjacency> {
     serde_json::from_value(name.into()).map_err(|_| {
         PyValueError::new_err(format!(
-            "adjacency is \"{name}\": allowed is \"zero-out\", \"add-remove\" or \"replace-one\""
+            "adjacency = \"{name}\": expected \"zero-out\", \"add-remove\" or \"replace-one\""
         ))
     })
 }
@@ -69,7 +69,7 @@ pub fn account<'py>(
     let events = match (sigma, events) {
         (Some(sigma), None) => vec![(sampling_rate, sigma, rounds)],
         (None, Some(events)) => events,
-        _ => return Err(PyTypeError::new_err("give sigma or events")),
+        _ => return Err(PyTypeError::new_err("expected either sigma or events")),
     };
     let all: Vec<(&str, Result<f64, AccountError>)> = py.detach(|| {
         let epsilon = |(name, new): &(&'static str, Maker)| {
@@ -113,7 +113,7 @@ pub fn calibrate(
     let Some((_, new)) = ACCOUNTANTS.iter().find(|(name, _)| *name == accountant) else {
         let names = ACCOUNTANTS.map(|(name, _)| name).join(", ");
         return Err(PyValueError::new_err(format!(
-            "accountant is \"{accountant}\": allowed is one of {names}"
+            "accountant = \"{accountant}\": expected one of {names}"
         )));
     };
     let least = || {

@@ -92,12 +92,12 @@ impl Allocator {
             ("uniform" | "arb" | "lapa", _) | ("optimal-split", Some(_)) => {}
             ("optimal-split", None) => {
                 return Err(PyValueError::new_err(
-                    "optimal-split shares one pot over the devices: it needs epsilon",
+                    "optimal-split divides one total budget over the devices: epsilon is required",
                 ));
             }
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "allocator is \"{name}\": allowed is \"lapa\", \"uniform\", \"arb\" or \
+                    "allocator = \"{name}\": expected \"lapa\", \"uniform\", \"arb\" or \
                      \"optimal-split\""
                 )));
             }
@@ -159,7 +159,7 @@ impl Allocator {
         for (device, gradient) in &gradients {
             if gradient.len() != len || gradient.iter().any(|value| !value.is_finite()) {
                 return Err(PyValueError::new_err(format!(
-                    "the gradient of device {device} has another length or is not finite"
+                    "the gradient of device {device} is not finite or has another length"
                 )));
             }
             let weight = of(Some(&weights), "weights", *device, 0.0)?;

@@ -44,7 +44,7 @@ fn source(config: &Bound<'_, PyAny>) -> PyResult<(String, String)> {
     }
     let path: PathBuf = config.extract().map_err(|_| {
         PyTypeError::new_err(
-            "config is a path, TOML text (with a line break or `=` in it) or a dict of sections",
+            "config must be a path, TOML text (with a line break or `=` in it) or a dict of sections",
         )
     })?;
     let text = lapa::config::read_file(&path).map_err(|error| {
@@ -78,7 +78,7 @@ fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_instance_of::<PyFloat>() {
         let number: f64 = value.extract()?;
         return serde_json::Number::from_f64(number).map(Value::Number).ok_or_else(|| {
-            PyValueError::new_err(format!("config: {number} is no value of a key"))
+            PyValueError::new_err(format!("config: {number} is not a valid value"))
         });
     }
     if let Ok(list) = value.cast::<PyList>() {
@@ -95,7 +95,7 @@ fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         return match path.to_str() {
             Some(path) => Ok(path.into()),
             None => Err(PyValueError::new_err(format!(
-                "config: the path {} is not UTF-8, and a configuration can hold no other",
+                "config: the path {} is not UTF-8, which a configuration requires",
                 path.display()
             ))),
         };
@@ -139,6 +139,6 @@ pub fn as_python<'py>(
     value: &impl serde::Serialize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let value = serde_json::to_value(value)
-        .map_err(|error| PyValueError::new_err(format!("cannot be shown: {error}")))?;
+        .map_err(|error| PyValueError::new_err(format!("cannot be converted: {error}")))?;
     to_python(py, &value)
 }

@@ -63,7 +63,7 @@ impl Device {
         work: impl FnOnce(&mut lapa::remote::Device) -> Result<T, RemoteError> + Send,
     ) -> PyResult<T> {
         if *self.training() == Some(thread::current().id()) {
-            return Err(LapaError::new_err("a training function cannot use the device it is for"));
+            return Err(LapaError::new_err("a training function cannot use its own device"));
         }
         py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
             .map_err(Raise::raise)
@@ -139,7 +139,7 @@ impl Device {
             }
             _ => {
                 return Err(PyTypeError::new_err(
-                    "a device has images and labels, or samples and parameters, or none of them",
+                    "a device takes either images and labels, or samples and parameters, or none of them",
                 ));
             }
         };
@@ -264,7 +264,9 @@ pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<DeviceInfo> {
     let number = |key: &str| -> PyResult<f64> {
         let value = dict.get_item(key)?;
         let value = value.ok_or_else(|| {
-            PyTypeError::new_err(format!("devices: `{key}` is missing; give what describe() gave"))
+            PyTypeError::new_err(format!(
+                "devices: `{key}` is missing; pass the result of describe()"
+            ))
         })?;
         // As JSON has it.
         match value.extract::<String>().ok().and_then(|text| text.parse().ok()) {
@@ -276,13 +278,13 @@ pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<DeviceInfo> {
         let value = number(key)?;
         match value >= 0.0 && value.fract() == 0.0 && value < 9e15 {
             true => Ok(value as u64),
-            false => Err(PyTypeError::new_err(format!("devices: `{key}` is {value}"))),
+            false => Err(PyTypeError::new_err(format!("devices: invalid `{key}`: {value}"))),
         }
     };
     let short = |key: &str| -> PyResult<u32> {
         let value = whole(key)?;
         u32::try_from(value)
-            .map_err(|_| PyTypeError::new_err(format!("devices: `{key}` is {value}")))
+            .map_err(|_| PyTypeError::new_err(format!("devices: invalid `{key}`: {value}")))
     };
     Ok(DeviceInfo {
         device: short("device")?,

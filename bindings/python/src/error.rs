@@ -13,20 +13,20 @@ use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 
-create_exception!(lapa, LapaError, PyException, "Whatever goes wrong in lapa.");
-create_exception!(lapa, ConfigError, LapaError, "A configuration that cannot be, or does not fit.");
-create_exception!(lapa, DataError, LapaError, "A data set that cannot be had, or is none.");
+create_exception!(lapa, LapaError, PyException, "Base class of all errors of lapa.");
+create_exception!(lapa, ConfigError, LapaError, "Invalid configuration.");
+create_exception!(lapa, DataError, LapaError, "Data set that is missing or invalid.");
 create_exception!(
     lapa,
     LedgerError,
     LapaError,
-    "A ledger that cannot be read or written, or refuses."
+    "Ledger that cannot be read or written, or that refuses a run."
 );
 create_exception!(
     lapa,
     Refused,
     LapaError,
-    "A device refuses: its budget is exhausted, or it was asked for more than is allowed."
+    "Refusal of a device: its budget is exhausted, or the request exceeds it."
 );
 
 /// The error and its causes, where a cause says more than the error that wraps it.

@@ -142,7 +142,7 @@ impl Ledger {
         drop(known);
         let Some((filter, adjacency)) = found else {
             return Err(Raised::new_err(format!(
-                "run {run} did not begin with device {device} here: call begin"
+                "run {run} has not begun with device {device}: call begin first"
             )));
         };
         // In units of the sensitivity: the clip norm is such that it is 1.

@@ -53,7 +53,7 @@ pub fn clip_and_noise<'py>(
         (1, None) => clipped(&mut gradient.iter()),
         (2, Some(_)) if gradient.shape()[0] > MOST_ROWS => {
             return Err(PyValueError::new_err(format!(
-                "gradient has {} rows: the rounding of their sum is bounded for up to {MOST_ROWS}",
+                "gradient has {} rows: the rounding of their sum is bounded for at most {MOST_ROWS}",
                 gradient.shape()[0]
             )));
         }
@@ -66,15 +66,17 @@ pub fn clip_and_noise<'py>(
         }
         (2, _) => {
             return Err(PyValueError::new_err(
-                "gradients of samples (2-D) need a denominator, a public number above 0",
+                "per-sample gradients (2-D) need a denominator, a public number above 0",
             ));
         }
         (1, Some(_)) => {
-            return Err(PyValueError::new_err("denominator is for gradients of samples (2-D)"));
+            return Err(PyValueError::new_err(
+                "denominator applies to per-sample gradients (2-D) only",
+            ));
         }
         (dimensions, _) => {
             return Err(PyValueError::new_err(format!(
-                "gradient has {dimensions} dimensions: allowed is 1, or 2 for one row per sample"
+                "gradient has {dimensions} dimensions: expected 1, or 2 for one row per sample"
             )));
         }
     };

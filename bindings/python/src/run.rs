@@ -87,7 +87,9 @@ pub fn run(
     let mut listener = Listener { on_round, failure: None };
     if let Some(folder) = resume {
         if config.is_some() || changes.is_some() || out.is_some() {
-            return Err(PyValueError::new_err("resume goes with none of config, changes and out"));
+            return Err(PyValueError::new_err(
+                "resume cannot be combined with config, changes or out",
+            ));
         }
         let open = lapa::run::RunFolder::open(&folder).map_err(Raise::raise)?;
         let experiment = open.experiment().map_err(Raise::raise)?;

@@ -75,7 +75,7 @@ def test_costs_of_two_adjacencies_do_not_add_up(tmp_path):
     assert ledger.releases()[0]["event"]["adjacency"] == "add-remove"
     with pytest.raises(lapa.LedgerError, match="add-remove"):
         ledger.begin("b", {0: filter})
-    with pytest.raises(ValueError, match="adjacency is"):
+    with pytest.raises(ValueError, match="adjacency = "):
         ledger.begin("b", {0: filter}, adjacency="near")
 
 

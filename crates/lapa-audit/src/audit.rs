@@ -89,8 +89,8 @@ fn notes(repeated: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if repeated {
         notes.push(
-            "The run was repeated in memory with canaries among its records: its folder and its \
-             ledger are as they were, and no budget was spent."
+            "The run was repeated in memory with canaries among its records. Its folder and its \
+             ledger are unchanged, and no budget was spent."
                 .into(),
         );
     }

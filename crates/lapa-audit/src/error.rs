@@ -21,21 +21,21 @@ pub enum AuditError {
     #[error(transparent)]
     Plot(#[from] PlotError),
     /// A confidence that is none.
-    #[error("confidence {confidence}: allowed is a number above 0 and below 1")]
+    #[error("confidence = {confidence}: expected a number above 0 and below 1")]
     Confidence {
         /// What was given.
         confidence: f64,
     },
     /// Real releases are not repeated.
     #[error(
-        "privacy.entropy = \"os\" makes real releases, which no audit repeats: it would spend the \
+        "privacy.entropy = \"os\" makes real releases; an audit would repeat them and spend the \
          devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
     )]
     RealReleases,
     /// Canaries that memory should not hold.
     #[error(
-        "images of {pixels} pixels and {parameters} parameters: {canaries} canaries and their \
-         gradients need {needed} bytes, and {allowed} are allowed"
+        "{canaries} canaries of {pixels} pixels and their gradients of {parameters} parameters need \
+         {needed} bytes; the limit is {allowed}"
     )]
     TooLarge {
         /// Pixels of an image.
@@ -58,7 +58,9 @@ pub enum AuditError {
         source: io::Error,
     },
     /// The releases of a device cannot be drawn again.
-    #[error("a device's update is not finite, which this configuration refuses to release")]
+    #[error(
+        "the update of a device is not finite, and this configuration does not release such updates"
+    )]
     NotFinite,
     /// The listener broke off.
     #[error(transparent)]

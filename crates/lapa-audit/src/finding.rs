@@ -81,7 +81,7 @@ impl Verdict {
             Self::Refuted => "refuted",
             Self::NotRefuted => "not refuted",
             Self::NotJudged => "not judged",
-            Self::Confirmed => "paper's statement confirmed here",
+            Self::Confirmed => "paper's statement confirmed for this run",
             Self::NotConfirmed => "paper's statement not confirmed",
         }
     }
@@ -144,12 +144,12 @@ impl Finding {
         let refuted = |epsilon: Option<f64>, what: &str| {
             epsilon.filter(|&epsilon| lower > epsilon).map(|epsilon| {
                 let (said, seen) = (round_up(epsilon), at_least(Some(lower)));
-                format!("{what} = {said} (at least {seen})")
+                format!("{what} = {said} (measured: at least {seen})")
             })
         };
         let wrong: Vec<String> = [
-            refuted(self.epsilon_claimed_total, "the claimed ε, the paper's sum over all devices,"),
-            refuted(self.epsilon_provable, "the provable ε"),
+            refuted(self.epsilon_claimed_total, "the paper's sum over all devices, ε"),
+            refuted(self.epsilon_provable, "the proven ε"),
         ]
         .into_iter()
         .flatten()
@@ -157,7 +157,8 @@ impl Finding {
         (self.verdict, self.reason) = match wrong.is_empty() {
             false => (Verdict::Refuted, format!("This refutes {}.", wrong.join(" and "))),
             true => {
-                (Verdict::NotRefuted, "No bound is above a claim. That is no proof of it.".into())
+                let reason = "No attack exceeded the stated ε. This does not prove it.";
+                (Verdict::NotRefuted, reason.into())
             }
         };
         (self.epsilon_lower, self.epsilon_lower_gdp) = (Some(epsilon_lower), epsilon_lower_gdp);
@@ -192,9 +193,9 @@ mod tests {
         assert_eq!(finding().judge(1.9, None).verdict, Verdict::NotRefuted);
         let claim = finding().judge(1.0, Some(2.5));
         assert_eq!(claim.verdict, Verdict::Refuted);
-        assert!(claim.reason.contains("claimed") && !claim.reason.contains("provable"));
+        assert!(claim.reason.contains("paper's sum") && !claim.reason.contains("proven"));
         let both = finding().judge(9.0, None);
-        assert!(both.reason.contains("claimed") && both.reason.contains("provable"));
+        assert!(both.reason.contains("paper's sum") && both.reason.contains("proven"));
     }
 
     #[test]

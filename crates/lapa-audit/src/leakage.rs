@@ -41,7 +41,10 @@ pub(crate) fn finding(
     let with = Trend::of(&risks.with, options.confidence);
     (finding.verdict, finding.reason) = verdict(&without, risks.exact, options.confidence);
     let mut finding = finding
-        .figure("risk", "mean structural similarity of images and their reconstructions, no noise")
+        .figure(
+            "risk",
+            "mean structural similarity (SSIM) of images and their reconstructions, no noise",
+        )
         .figure("rounds", without.rounds.clone())
         .figure("risks", without.risks.clone());
     for (name, value) in without.figures() {
@@ -104,20 +107,20 @@ impl Trend {
 /// that tells nothing.
 fn verdict(trend: &Trend, exact: bool, confidence: f64) -> (Verdict, String) {
     let (Some(line), Some(span)) = (trend.line, trend.span()) else {
-        let reason = "A trend needs the models of at least three rounds.";
+        let reason = "A trend needs models of at least three rounds.";
         return (Verdict::NotJudged, reason.into());
     };
     if trend.risks.iter().all(|&risk| risk < VISIBLE) {
         let reason = format!(
-            "The attack sees next to nothing in any round (risks below {VISIBLE}), so that it cannot \
-             tell whether there is less to see later."
+            "The attack recovers almost nothing in any round (risk below {VISIBLE}), so it cannot \
+             measure a decrease."
         );
         return (Verdict::NotJudged, reason);
     }
     if exact {
-        let reason = "This is trivial: the first layer is fully connected, so that the gradient of an \
-                      image holds the image as it is, at any model. The risk is 1 by construction in \
-                      every round, and says nothing of training.";
+        let reason = "This is trivial: the first layer is fully connected, so the gradient of an image \
+                      contains the image itself, whatever the model. The risk is 1 by construction \
+                      in every round and says nothing about training.";
         return (Verdict::NotConfirmed, reason.into());
     }
     let [low, high] = line.interval;
@@ -129,28 +132,28 @@ fn verdict(trend: &Trend, exact: bool, confidence: f64) -> (Verdict, String) {
         100.0 * line.r_squared.max(0.0),
     );
     let (verdict, words) = if low * span > RAPID.ln() {
-        (Verdict::NotConfirmed, "The risk of leakage does not even halve over these rounds")
+        (Verdict::NotConfirmed, "The risk of leakage does not fall by half over these rounds")
     } else if high >= 0.0 {
-        (Verdict::NotJudged, "Whether the risk of leakage falls cannot be told")
+        (Verdict::NotJudged, "The data do not show whether the risk of leakage falls")
     } else if line.r_squared < EXPLAINED {
-        (Verdict::NotJudged, "The risk of leakage falls, but hardly as an exponential")
+        (Verdict::NotJudged, "The risk of leakage falls, but not exponentially")
     } else {
-        (Verdict::Confirmed, "The risk of leakage falls as the paper says")
+        (Verdict::Confirmed, "The risk of leakage falls as the paper states")
     };
     (verdict, format!("{words}: {figures}."))
 }
 
 fn text(trend: &Trend, quick: bool) -> String {
     let mut text = String::from(
-        "The paper says that the risk of leakage is high early and falls about exponentially as \
-         training converges. It defines no risk; here it is the mean structural similarity of images \
-         and their reconstructions from single gradients without noise, at models along the run. The \
-         sentence counts as not confirmed where the risk surely does not even halve, going by the interval of \
-         the slope of its logarithm over the rounds. What this attack does not find, another may: a \
-         lower risk here is no proof of a lower one. None of this bounds ε.",
+        "The paper states that the risk of leakage is high early and falls about exponentially as \
+         training converges, but defines no risk. Here the risk is the mean structural similarity of \
+         images and their reconstructions from single gradients without noise, at several rounds. The \
+         statement counts as not confirmed if the confidence interval of the slope of ln(risk) rules \
+         out that the risk falls by half. A stronger attack may find more: a low risk here proves \
+         nothing. None of this bounds ε.",
     );
     if let (true, Some(last)) = (quick, trend.rounds.last()) {
-        text += &format!(" A quick look: only the first {} rounds were repeated.", last + 1.0);
+        text += &format!(" Quick audit: only the first {} rounds were repeated.", last + 1.0);
     }
     text
 }
@@ -159,8 +162,7 @@ fn drawing(without: &Trend, with: &Trend) -> Result<Exhibit, AuditError> {
     let points = |trend: &Trend| -> Vec<(f64, f64)> {
         trend.rounds.iter().copied().zip(trend.risks.iter().copied()).collect()
     };
-    let mut figure =
-        Figure::new("Risk of leakage", "Rounds before", "Structural similarity").log_y();
+    let mut figure = Figure::new("Leakage risk", "Round", "Structural similarity").log_y();
     figure = figure.line(Series::new("without noise", points(without)));
     if !with.risks.is_empty() {
         figure = figure.line(Series::new("with the run's noise", points(with)));
@@ -173,7 +175,7 @@ fn drawing(without: &Trend, with: &Trend) -> Result<Exhibit, AuditError> {
         name: "leakage".into(),
         svg: figure.svg("leakage")?,
         caption: "Mean structural similarity of images and their reconstructions over the rounds, \
-                  and the exponential that fits best."
+                  with the best exponential fit."
             .into(),
     })
 }

@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::{Attack, Audit, AuditError, Exhibit, Finding, Statement, Verdict};
 
 /// What every reader of an audit has to know.
-pub const CAVEAT: &str = "An audit can only refute. A bound above a claim shows, with the stated \
-                          confidence, that the claim is false. A bound below it proves nothing: a \
-                          better attack may succeed.";
+pub const CAVEAT: &str = "An audit can only refute. A lower bound above a claimed ε shows, at the \
+                          stated confidence, that the claim is false. A lower bound below it proves \
+                          nothing: a better attack may succeed.";
 
 /// Caveat of every finding on the paper.
-const ASIDE: &str = "No run says this of itself, and it bounds no ε: the verdicts on this run do not \
-                     depend on it, nor does the exit code.";
+const ASIDE: &str = "This is a statement of the paper, not a claim of the run, and it bounds no ε. \
+                     Neither the verdicts on this run nor the exit code depend on it.";
 
 impl Audit {
     /// Writes audit.html, audit.json and the drawings into `folder`; returns the page.
@@ -55,17 +55,17 @@ impl Audit {
             show(finding, &mut page);
         }
         for finding in self.about_the_paper() {
-            page.section("A sentence of the paper, not of this run");
+            page.section("A statement of the paper, not of this run");
             page.note(ASIDE);
             page.paragraph(about(finding.attack));
-            let mut table = Table::new("", &["question", "standing"]);
+            let mut table = Table::new("", &["question", "result"]);
             let standing = Entry::badge(badge(finding.verdict), finding.verdict.text());
             table.row([Entry::from(title(finding.attack)), standing]);
             page.table(table).paragraph(&finding.reason);
             show(finding, &mut page);
         }
-        page.section("What was repeated");
-        page.details("The whole configuration", &self.configuration);
+        page.section("Audited configuration");
+        page.details("Complete configuration", &self.configuration);
         page.finish()
     }
 
@@ -77,24 +77,24 @@ impl Audit {
             .map(|finding| finding.attack.to_string())
             .collect();
         let verdict = match refuted.is_empty() {
-            true => "No attack refuted a claim; that is no proof.".to_owned(),
+            true => "No attack refuted a claim; this does not prove the claims.".to_owned(),
             false => format!("Refuted by: {}.", refuted.join(", ")),
         };
         format!(
-            "The paper's sum over all devices: ε = {}. Provable for the worst device: ε = {}, at δ = \
-             {delta:e}. {verdict}",
-            round_up(epsilon_claimed_total),
+            "Proven for the worst device: ε ≤ {} at δ = {delta:e}. The paper's sum over all devices: ε \
+             = {}. {verdict}",
             round_up(epsilon_provable),
+            round_up(epsilon_claimed_total),
         )
     }
 
     fn verdicts(&self) -> Table {
         let headers = [
             "attack",
-            ">ε at least",
-            ">ε at least, Gaussian",
-            ">the paper's sum, all devices",
-            ">provable, worst device",
+            ">measured: ε ≥",
+            ">measured, if Gaussian: ε ≥",
+            ">paper's sum, all devices",
+            ">proven, worst device",
             "verdict",
         ];
         let mut table = Table::new("", &headers);
@@ -145,7 +145,7 @@ fn show(finding: &Finding, page: &mut Page) {
 
 /// The attack's own figures that are single values.
 fn figures(finding: &Finding) -> Table {
-    let mut table = Table::new("Figures", &["figure", ">value"]);
+    let mut table = Table::new("Figures", &["quantity", ">value"]);
     table.row(["confidence".to_owned(), finding.confidence.to_string()]);
     for (name, value) in &finding.figures {
         let value = match value {
@@ -155,9 +155,28 @@ fn figures(finding: &Finding) -> Table {
             // Lists are for programs; drawings and tables show them.
             Value::Null | Value::Array(_) | Value::Object(_) => continue,
         };
-        table.row([name.replace('_', " "), value]);
+        table.row([label(name), value]);
     }
     table
+}
+
+/// A figure's name for readers.
+fn label(name: &str) -> String {
+    match name {
+        "canary_norm" => "gradient norm of a canary, mean".into(),
+        "canary_own_norm" => "part of it orthogonal to the other canaries".into(),
+        "distance" => "distance between the two means".into(),
+        "inclusion" => "probability that the record joins a batch".into(),
+        "mu_lower" => "lower bound on μ (Gaussian DP)".into(),
+        "p_noise" => "p-value: less noise than declared".into(),
+        "p_devices" => "p-value: same noise on two devices".into(),
+        "p_rounds" => "p-value: same noise in two rounds".into(),
+        "p_sampling_rate" => "p-value: larger batches than declared".into(),
+        "roc_area" => "area under the ROC curve".into(),
+        "score_absent" => "mean score of absent canaries".into(),
+        "score_present" => "mean score of present canaries".into(),
+        _ => name.replace('_', " "),
+    }
 }
 
 fn short(value: f64) -> String {
@@ -171,40 +190,40 @@ fn short(value: f64) -> String {
 
 fn title(attack: Attack) -> &'static str {
     match attack {
-        Attack::Mechanism => "The mechanism, drawn many times",
+        Attack::Mechanism => "Distinguishing test on the mechanism",
         Attack::Canary => "Canaries in one run",
         Attack::Membership => "Membership inference",
-        Attack::Inversion => "Images out of gradients",
-        Attack::Leakage => "Does the risk fall over rounds?",
-        Attack::Ledger => "The transcript against the ledger",
+        Attack::Inversion => "Gradient inversion",
+        Attack::Leakage => "Does the leakage risk fall over the rounds?",
+        Attack::Ledger => "Transcript compared with the ledger",
     }
 }
 
 fn about(attack: Attack) -> &'static str {
     match attack {
         Attack::Mechanism => {
-            "All releases of one device over the whole run are drawn again and again, with one \
-             record in its data and without it; the best test there is tries to tell which."
+            "All releases of one device are drawn many times, with one record in its data and \
+             without it. The optimal test (the likelihood ratio) guesses which."
         }
         Attack::Canary => {
-            "Records made to be noticed are put into the devices' data or left out, each by a coin. \
-             Whoever sees what the base station received guesses the coins."
+            "Canaries, crafted records, are included in the devices' data with probability ½ each. \
+             An attacker who sees what the base station received guesses which were included."
         }
         Attack::Membership => {
-            "The base station has a data set that overlaps the devices' and compares the model's \
-             losses on records that may have been trained on."
+            "The base station holds a data set that overlaps the devices' data. It decides from the \
+             model's losses which of its records were trained on."
         }
         Attack::Inversion => {
-            "An image is sought whose gradient is the one that was sent: exact where arithmetic \
-             allows it, else by descent."
+            "The attack reconstructs training images from the gradients that were sent: exactly \
+             where the model allows it, else by gradient descent."
         }
         Attack::Leakage => {
-            "The paper says that the risk of leakage falls about exponentially as training \
-             converges. The same attack is made at models along the run."
+            "The paper states that the risk of leakage falls about exponentially as training \
+             converges. This attack repeats gradient inversion at several rounds of the run."
         }
         Attack::Ledger => {
-            "The ledger says how much noise each release had. What was received is held against \
-             it: how much it scatters, and whether devices or rounds share their noise."
+            "The ledger records how much noise each release had. The received values are compared \
+             with it: their spread, and whether devices or rounds share their noise."
         }
     }
 }
@@ -266,7 +285,7 @@ mod tests {
         check(&html).unwrap();
         assert!(!html.contains("Refuted by") && html.contains("No attack refuted a claim"));
         let (run, paper) =
-            html.split_once("A sentence of the paper, not of this run</h2>").unwrap();
+            html.split_once("A statement of the paper, not of this run</h2>").unwrap();
         assert!(!run.contains("leakage") && !run.contains("not confirmed"));
         let badge = "<span class=\"badge mixed\">paper&#39;s statement not confirmed</span>";
         assert!(paper.contains(badge) && paper.contains("bounds no ε"));

@@ -100,7 +100,7 @@ fn the_paper_s_claim_is_refuted() {
         let findings = audit(&["profile=paper", "privacy.epsilon=8", &update], 1);
         let mechanism = &findings[0];
         assert_eq!(mechanism.verdict, Verdict::Refuted, "{mechanism:#?}");
-        assert!(mechanism.reason.contains("claimed") && !mechanism.reason.contains("provable"));
+        assert!(mechanism.reason.contains("paper's sum") && !mechanism.reason.contains("proven"));
         assert!(mechanism.epsilon_lower_gdp.unwrap() > 8.0);
         assert_eq!(findings[2].verdict, Verdict::NotRefuted, "{:#?}", findings[2]);
     }

@@ -63,6 +63,27 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// A number with its noun: `1 round`, `2 rounds`.
+pub fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The text in lines of at most 98 columns, each after `indent`.
+pub fn wrap(text: &str, indent: &str) -> String {
+    let (mut lines, mut line) = (Vec::new(), indent.to_owned());
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > 98 {
+            lines.push(std::mem::replace(&mut line, indent.to_owned()));
+        }
+        if line != indent {
+            line.push(' ');
+        }
+        line += word;
+    }
+    lines.push(line);
+    lines.join("\n")
+}
+
 /// A plain table with a header; columns beginning with `>` in the header are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let right: Vec<bool> = header.iter().map(|name| name.starts_with('>')).collect();

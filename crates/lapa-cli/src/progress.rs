@@ -51,7 +51,7 @@ pub fn patiently<T>(mode: Mode, what: &str, work: impl FnOnce() -> T) -> T {
             let (start, mut pause) = (Instant::now(), Duration::from_secs(1));
             while over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let seconds = start.elapsed().as_secs_f64();
-                mode.notice(&format!("{what}: {} so far", duration(seconds)));
+                mode.notice(&format!("{what} … {} so far", duration(seconds)));
                 pause = Duration::from_secs(5);
             }
         });
@@ -80,7 +80,7 @@ impl FetchProgress {
             }
             FetchEvent::Rejected { source, reason } => {
                 self.clear();
-                self.mode.notice(&format!("data: not from {source}: {reason}"));
+                self.mode.notice(&format!("data: {source} rejected: {reason}"));
             }
             FetchEvent::Waiting { lock } => {
                 let lock = lock.display();
@@ -99,7 +99,7 @@ impl FetchProgress {
             FetchEvent::Progress { .. } => {}
             FetchEvent::Done { source, folder } => {
                 self.clear();
-                self.mode.notice(&format!("data: {source}, kept in {}", folder.display()));
+                self.mode.notice(&format!("data: {source}, cached in {}", folder.display()));
             }
         }
     }
@@ -309,7 +309,7 @@ impl StudyProgress {
     pub fn new(mode: Mode, cells: usize, work: f64) -> Self {
         let bar = (mode == Mode::Bar && cells > 0).then(|| {
             // Unwrap safety: the template is a constant and well-formed.
-            let style = "{bar:30.cyan/blue} {msg} {elapsed}";
+            let style = "{bar:30.cyan/blue} {msg}, {elapsed} elapsed";
             ProgressBar::new(1000).with_style(ProgressStyle::with_template(style).unwrap())
         });
         let start = Instant::now();
@@ -344,7 +344,7 @@ impl StudyProgress {
             true => duration(seconds * (self.work - done).max(0.0) / done),
             false => "–".into(),
         };
-        let text = format!("{}/{} cells  ETA {eta}", self.done, self.cells);
+        let text = format!("{}/{} runs  ETA {eta}", self.done, self.cells);
         match &self.bar {
             Some(bar) => {
                 bar.set_position((1000.0 * done / self.work) as u64);

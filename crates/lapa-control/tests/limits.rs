@@ -216,7 +216,7 @@ fn limits_without_a_choice_are_refused() {
     let error = Limits::new(3, 4.0, 9.0, 1.0).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the least total power = 4 W: expected at most what all devices together can send with"
+        "least total power = 4 W: expected at most the power of all devices together"
     );
     let limits = Limits::new(3, 1.0, 2.0, 1.0).unwrap();
     assert!(!limits.is_feasible(&[1.0, 1.0]));

@@ -54,8 +54,8 @@ mod tests {
         let budget = Budget::new(8.0, 1e-5).unwrap();
         assert_eq!(read(&serde_json::to_string(&budget).unwrap()).unwrap(), budget);
         for (text, message) in [
-            (r#"{"epsilon":0,"delta":1e-5}"#, "epsilon is 0: allowed is a finite number above 0"),
-            (r#"{"epsilon":1,"delta":1}"#, "delta is 1: allowed is above 0 and below 1"),
+            (r#"{"epsilon":0,"delta":1e-5}"#, "epsilon = 0: expected a finite number above 0"),
+            (r#"{"epsilon":1,"delta":1}"#, "delta = 1: expected a number above 0 and below 1"),
             (r#"{"epsilon":1,"delta":0.1,"rho":1}"#, "unknown field `rho`"),
         ] {
             let error = read(text).unwrap_err().to_string();

@@ -229,14 +229,14 @@ mod tests {
             noise_multiplier(budget, template, releases, &gdp).unwrap_err().to_string()
         };
         let gaussian = Mechanism::Gaussian { noise_multiplier: 1.0 };
-        assert_eq!(refuse(gaussian, 0), "releases is 0: allowed is at least 1");
+        assert_eq!(refuse(gaussian, 0), "releases = 0: expected at least 1");
         assert!(refuse(Mechanism::NonPrivate, 1).contains("no noise multiplier up to 1e30"));
         let rate = Mechanism::PoissonGaussian {
             rate: f64::NAN,
             noise_multiplier: 1.0,
             adjacency: Adjacency::ZeroOut,
         };
-        assert!(refuse(rate, 1).starts_with("sampling rate is NaN"));
+        assert!(refuse(rate, 1).starts_with("sampling rate = NaN"));
         assert!(refuse(Mechanism::DiscreteGaussian { noise_multiplier: 1.0 }, 1).contains("gdp"));
     }
 }

@@ -6,7 +6,7 @@ use crate::event::{Adjacency, Mechanism, Sampling};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EventError {
     /// A number of the release is out of its range.
-    #[error("{name} is {value}: allowed is {allowed}")]
+    #[error("{name} = {value}: expected {allowed}")]
     Parameter {
         /// Which number.
         name: &'static str,
@@ -33,7 +33,7 @@ pub enum EventError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AccountError {
     /// A number is out of its range.
-    #[error("{name} is {value}: allowed is {allowed}")]
+    #[error("{name} = {value}: expected {allowed}")]
     Parameter {
         /// Which number.
         name: &'static str,
@@ -43,7 +43,7 @@ pub enum AccountError {
         allowed: &'static str,
     },
     /// The accountant has no theorem for this mechanism.
-    #[error("the {accountant} accountant has no bound for {mechanism}")]
+    #[error("the {accountant} accountant does not support {mechanism}")]
     Unsupported {
         /// Which accountant.
         accountant: &'static str,
@@ -52,7 +52,7 @@ pub enum AccountError {
     },
     /// The accountant's numerical error is larger than the δ asked for.
     #[error(
-        "delta is {delta:e}: the {accountant} accountant resolves no less than {smallest:e} here"
+        "delta = {delta:e}: the {accountant} accountant resolves delta down to {smallest:e} here"
     )]
     DeltaTooSmall {
         /// Which accountant.
@@ -63,7 +63,9 @@ pub enum AccountError {
         smallest: f64,
     },
     /// No noise reaches the target.
-    #[error("no noise multiplier up to {largest:e} reaches epsilon {epsilon} at delta {delta:e}")]
+    #[error(
+        "no noise multiplier up to {largest:e} reaches epsilon = {epsilon} at delta = {delta:e}"
+    )]
     OutOfReach {
         /// The target ε.
         epsilon: f64,
@@ -82,7 +84,11 @@ pub(crate) fn check_delta(delta: f64) -> Result<f64, AccountError> {
     if delta > 0.0 && delta < 1.0 {
         return Ok(delta);
     }
-    Err(AccountError::Parameter { name: "delta", value: delta, allowed: "above 0 and below 1" })
+    Err(AccountError::Parameter {
+        name: "delta",
+        value: delta,
+        allowed: "a number above 0 and below 1",
+    })
 }
 
 /// ε must be positive and finite.
@@ -116,7 +122,7 @@ pub(crate) fn check_mechanism(mechanism: &Mechanism) -> Result<(), AccountError>
         return Err(AccountError::Parameter {
             name: "sampling rate",
             value: rate,
-            allowed: "above 0 and up to 1",
+            allowed: "a number above 0 and at most 1",
         });
     }
     Ok(())

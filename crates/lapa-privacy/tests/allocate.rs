@@ -413,7 +413,7 @@ fn settings_without_meaning_are_refused() {
     assert_eq!(name(lapa(8.0, 9, 4, pid(0.5, f64::NAN, 5), DECAY)), "integral");
     assert_eq!(
         lapa(8.0, 9, 4, pid(0.5, 0.5, 1), DECAY).unwrap_err().to_string(),
-        "window is 1: allowed is at least 2"
+        "window = 1: expected at least 2"
     );
 }
 

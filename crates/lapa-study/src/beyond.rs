@@ -187,18 +187,18 @@ impl Comparison {
         write_json(&out.join("beyond.json"), &value)?;
         let quick = match seen.settings.quick {
             true => {
-                " A QUICK LOOK: few rounds and one seed, and the last five evaluations, whose mean \
-                 is shown, reach back to where the model still learns fast."
+                " PREVIEW: few rounds and one seed; the last five evaluations, whose mean is shown, \
+                 include rounds in which the model still learns fast."
             }
             false => "",
         };
         let chapter = Chapter {
-            title: "Policies at equal provable privacy".into(),
+            title: "Policies at equal proven privacy".into(),
             text: format!(
-                "Every method proves the same (ε, 10⁻⁵) for the worst device before its first \
-                 round, on devices of full size. With noise `always` nothing of the channel is \
-                 counted; `top-up` counts the receiver's noise (κ = 1), which holds as long as no \
-                 receiver is better than declared. {} seeds.{quick}",
+                "Every method has the same proven (ε, 10⁻⁵) for the worst device before its first \
+                 round, on devices of full size. Noise `always` counts no channel noise; `top-up` \
+                 counts the receiver noise (κ = 1), which holds as long as no receiver is better than \
+                 declared. {} seeds.{quick}",
                 seen.settings.seeds
             ),
             pictures: vec![self.picture(seen)],
@@ -207,7 +207,7 @@ impl Comparison {
         for picture in &chapter.pictures {
             picture.save(&folder)?;
         }
-        let title = "Beyond the paper: accuracy at equal provable privacy";
+        let title = "Beyond the paper: accuracy at equal proven privacy";
         write_pages(out, "beyond", title, "", &[chapter])?;
         Ok(rows)
     }
@@ -216,7 +216,7 @@ impl Comparison {
     fn picture(&self, seen: &Seen) -> Picture {
         let mut panels = Panels::new("Privacy, accuracy and energy").columns(2);
         for (data, name) in DATA {
-            let figure = Figure::new(name, "Provable ε of the worst device", "Test accuracy");
+            let figure = Figure::new(name, "Proven ε of the worst device", "Test accuracy");
             let mut figure = figure.percent().log_x();
             for (policy, noise) in self.methods() {
                 let curves = self.epsilons.iter().map(|&e| (e, curve(policy, noise, e, data)));
@@ -239,8 +239,8 @@ impl Comparison {
         }
         Picture {
             name: "beyond".into(),
-            caption: "Look at the distance between a policy and uniform at the same ε, and at the \
-                      energy that all devices together radiated (in the legend, the largest)."
+            caption: "Compare each policy with uniform at the same ε. In the legend: the largest \
+                      energy that all devices together radiated."
                 .into(),
             drawing: Drawing::Panels(panels),
         }
@@ -282,17 +282,25 @@ impl Row {
 
 fn table(name: &str, data: &str, rows: &[Row]) -> Table {
     let caption = format!(
-        "{name}: accuracy in percent and gain over uniform in points, with half the width of 95 % \
-         intervals over seeds; ε as proved, the worst over seeds."
+        "{name}: accuracy in percent and gain over uniform in points, ± half-width of the 95 % \
+         interval over the seeds; proven ε of the worst seed."
     );
-    let headers =
-        ["Policy", "Noise", ">ε", ">ε proved", ">accuracy", ">over uniform", "sure", ">energy (J)"];
+    let headers = [
+        "Policy",
+        "Noise",
+        ">ε",
+        ">ε proven",
+        ">accuracy",
+        ">vs. uniform",
+        "verdict",
+        ">energy (J)",
+    ];
     let mut table = Table::new(&caption, &headers);
     for row in rows.iter().filter(|row| row.data == data) {
         let sure = match row.gain.and_then(|gain| gain.interval) {
-            Some([low, _]) if low > 0.0 => Entry::badge(Badge::Good, "ahead"),
-            Some([_, high]) if high < 0.0 => Entry::badge(Badge::Bad, "behind"),
-            Some(_) => Entry::badge(Badge::Mixed, "not sure"),
+            Some([low, _]) if low > 0.0 => Entry::badge(Badge::Good, "better"),
+            Some([_, high]) if high < 0.0 => Entry::badge(Badge::Bad, "worse"),
+            Some(_) => Entry::badge(Badge::Mixed, "undecided"),
             None => Entry::from("–"),
         };
         let mut entries: Vec<Entry> = row.texts().into_iter().skip(1).map(Entry::from).collect();

@@ -37,7 +37,7 @@ pub enum CellError {
     #[error(transparent)]
     Links(#[from] lapa::radio::LinkError),
     /// A program error, caught so that other cells go on.
-    #[error("the program failed: {0}")]
+    #[error("internal error: {0}")]
     Panic(String),
 }
 

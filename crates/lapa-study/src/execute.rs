@@ -173,5 +173,5 @@ fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &
 /// What a panic said.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").into()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").into()
 }

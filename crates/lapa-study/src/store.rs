@@ -71,7 +71,7 @@ impl Store {
         let expected = Kept::new(cell, kept.finished).map_err(|error| refuse(&error))?;
         match (kept.experiment, kept.sha256) == (expected.experiment, expected.sha256) {
             true => Ok(Some(expected.finished)),
-            false => Err(refuse(&"damaged, or the result of another cell: wrong checksum")),
+            false => Err(refuse(&"wrong checksum: damaged, or the result of another run")),
         }
     }
 

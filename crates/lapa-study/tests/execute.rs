@@ -106,5 +106,5 @@ fn a_pilot_on_private_data_is_refused() {
     ])];
     let (executed, _) = run(&cells, &store, 1, usize::MAX);
     let [(0, why)] = &executed.failures[..] else { panic!("{:?}", executed.failures) };
-    assert!(why.contains("control.pilot = \"private\" is charged to a ledger"), "{why}");
+    assert!(why.contains("control.pilot = \"private\" needs a ledger"), "{why}");
 }

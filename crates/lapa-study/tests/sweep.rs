@@ -57,10 +57,13 @@ fn what_is_no_simulation_or_too_much_is_refused() {
         (&["run.roundz=1,2"][..], "--grid run.roundz=1: unknown key `run.roundz`"),
         (&["run.roundz=1,2"], "did you mean `rounds`?"),
         (&["run.rounds=1,x"], "--grid run.rounds=x: "),
-        (&["privacy.ledger=a.db,b.db"], "privacy.ledger = \"a.db\": cells of a sweep are sim"),
-        (&["privacy.entropy=seed,os"], "privacy.entropy = \"os\": cells of a sweep are kept"),
+        (&["privacy.ledger=a.db,b.db"], "privacy.ledger = \"a.db\": the runs of a sweep are sim"),
+        (&["privacy.entropy=seed,os"], "privacy.entropy = \"os\": the runs of a sweep are cached"),
         (&["run.rounds=1,1000000", "partition.iid=20"], "at most 10000000"),
-        (&[&rounds, &rates], "160000 points, with 1 seeds each 160000 cells; at most 100000"),
+        (
+            &[&rounds, &rates],
+            "160000 points with 1 seeds each, which makes 160000 runs; the limit is 100000",
+        ),
     ] {
         let error = sweep(flags, 1).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -72,7 +75,10 @@ fn what_is_no_simulation_or_too_much_is_refused() {
         experiment(&[overrides, &[last]].concat())
     };
     let error = Sweep::new(Grid::parse(["run.rounds=1,2"]).unwrap(), 2, last).unwrap_err();
-    assert!(error.to_string().contains("the largest seed is 9223372036854775807"), "{error}");
+    assert!(
+        error.to_string().contains("the largest possible seed is 9223372036854775807"),
+        "{error}"
+    );
 }
 
 /// The means of a sweep against the last evaluations of run folders with the same seeds.

@@ -23,7 +23,7 @@ pub struct PathLoss {
 
 /// A number of the law is out of its range.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[error("{name} is {value}: allowed is {allowed}")]
+#[error("{name} = {value}: expected {allowed}")]
 pub struct PathLossError {
     /// Which number.
     pub name: &'static str,
@@ -44,7 +44,7 @@ impl PathLoss {
     ) -> Result<Self, PathLossError> {
         for (name, value) in [("carrier", carrier.0), ("exponent", exponent)] {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(PathLossError { name, value, allowed: "a finite number over 0" });
+                return Err(PathLossError { name, value, allowed: "a finite number above 0" });
             }
         }
         for (name, Db(value)) in [("base_gain", base_gain), ("device_gain", device_gain)] {
@@ -138,13 +138,13 @@ mod tests {
         };
         assert_eq!(new(915e6, 3.76, 5.0, 0.0), Ok(PathLoss::paper()));
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let error = format!("carrier is {bad}: allowed is a finite number over 0");
+            let error = format!("carrier = {bad}: expected a finite number above 0");
             assert_eq!(new(bad, 3.76, 5.0, 0.0), Err(error));
-            assert!(new(915e6, bad, 5.0, 0.0).unwrap_err().starts_with("exponent is "));
+            assert!(new(915e6, bad, 5.0, 0.0).unwrap_err().starts_with("exponent = "));
         }
         for bad in [f64::NAN, f64::INFINITY, -f64::INFINITY, 301.0] {
-            assert!(new(915e6, 3.76, bad, 0.0).unwrap_err().starts_with("base_gain is "));
-            assert!(new(915e6, 3.76, 5.0, bad).unwrap_err().starts_with("device_gain is "));
+            assert!(new(915e6, 3.76, bad, 0.0).unwrap_err().starts_with("base_gain = "));
+            assert!(new(915e6, 3.76, 5.0, bad).unwrap_err().starts_with("device_gain = "));
         }
     }
 }

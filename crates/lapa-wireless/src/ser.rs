@@ -28,14 +28,14 @@ pub struct QamOrder(u32);
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModulationError {
     /// No square QAM has this order.
-    #[error("the QAM order is {order}: allowed is 4, 16, 64, 256, 1024 or 4096")]
+    #[error("QAM order = {order}: expected 4, 16, 64, 256, 1024 or 4096")]
     Order {
         /// M
         order: u32,
     },
     /// No modulation has this name.
     #[error(
-        "modulation is {name:?}: allowed is bpsk, qpsk or M-qam with M = 4, 16, 64, 256, 1024 or 4096"
+        "modulation = {name:?}: expected bpsk, qpsk or M-qam with M = 4, 16, 64, 256, 1024 or 4096"
     )]
     Name {
         /// The name.
@@ -45,7 +45,9 @@ pub enum ModulationError {
 
 /// No SINR has this symbol error rate.
 #[derive(Clone, Debug, PartialEq, Error)]
-#[error("the symbol error rate is {value}: allowed for {modulation} is over 0 and up to {largest}")]
+#[error(
+    "symbol error rate = {value}: expected a number above 0 and at most {largest} for {modulation}"
+)]
 pub struct SerError {
     /// The rate.
     pub value: f64,
@@ -357,7 +359,7 @@ mod tests {
         }
         assert_eq!(
             Modulation::Qpsk.sinr_for(0.8).unwrap_err().to_string(),
-            "the symbol error rate is 0.8: allowed for qpsk is over 0 and up to 0.75"
+            "symbol error rate = 0.8: expected a number above 0 and at most 0.75 for qpsk"
         );
     }
 
@@ -378,7 +380,7 @@ mod tests {
         }
         for bad in ["", "QPSK", "8-qam", "16qam", "016-qam", "-qam"] {
             let error = bad.parse::<Modulation>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("modulation is {bad:?}: allowed is bpsk")));
+            assert!(error.starts_with(&format!("modulation = {bad:?}: expected bpsk")));
         }
     }
 

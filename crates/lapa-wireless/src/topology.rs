@@ -81,11 +81,11 @@ pub struct Topology {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
     /// Nobody is there.
-    #[error("devices is 0: allowed is a number from 1")]
+    #[error("devices = 0: expected at least 1")]
     NoDevices,
     /// There is nowhere to place a device.
     #[error(
-        "none of {regions} regions has a share: allowed is at least one region with a share from 1"
+        "none of {regions} regions has devices: expected at least one region with 1 device or more"
     )]
     NoShare {
         /// How many regions there are.
@@ -93,7 +93,7 @@ pub enum TopologyError {
     },
     /// A region is no rectangle.
     #[error(
-        "region {region} goes from {from} m to {to} m along {axis}: allowed are finite numbers in rising order"
+        "region {region} spans {from} m to {to} m along {axis}: expected finite numbers in increasing order"
     )]
     Bounds {
         /// Its index, from 0.
@@ -106,14 +106,14 @@ pub enum TopologyError {
         to: f64,
     },
     /// The base station is nowhere.
-    #[error("the base station is at {position}: allowed are finite numbers")]
+    #[error("base station at {position}: expected finite numbers")]
     BaseStation {
         /// Its place.
         position: Position,
     },
     /// A device is where the base station is, or has no finite distance from it.
     #[error(
-        "device {device} at {position} is {distance} m from the base station: allowed is a finite distance over 0"
+        "device {device} at {position} is {distance} m from the base station: expected a finite distance above 0"
     )]
     Distance {
         /// Its index, from 0.
@@ -339,16 +339,16 @@ mod tests {
             Topology::in_regions(base, regions, devices, &mut rng).unwrap_err().to_string()
         };
         let unit = [0.0, 1.0];
-        assert_eq!(place(&paper_regions(), 0), "devices is 0: allowed is a number from 1");
-        assert!(place(&[], 5).starts_with("none of 0 regions has a share: "));
-        assert!(place(&[region(unit, unit, 0)], 5).starts_with("none of 1 regions has a share: "));
+        assert_eq!(place(&paper_regions(), 0), "devices = 0: expected at least 1");
+        assert!(place(&[], 5).starts_with("none of 0 regions has devices: "));
+        assert!(place(&[region(unit, unit, 0)], 5).starts_with("none of 1 regions has devices: "));
         assert!(
             place(&[region(unit, unit, 1), region(unit, [2.0, 1.0], 0)], 5)
-                .starts_with("region 1 goes from 2 m to 1 m along y")
+                .starts_with("region 1 spans 2 m to 1 m along y")
         );
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             for x in [[bad, 1.0], [0.0, bad]] {
-                assert!(place(&[region(x, unit, 1)], 5).starts_with("region 0 goes from "));
+                assert!(place(&[region(x, unit, 1)], 5).starts_with("region 0 spans "));
             }
         }
         // Farther apart than f64 can tell.
@@ -358,8 +358,8 @@ mod tests {
         let at = |base, device| Topology::at(base, vec![device]).unwrap_err();
         assert_eq!(
             at(base, base).to_string(),
-            "device 0 at (-50, 0, 10) m is 0 m from the base station: allowed is a finite distance \
-             over 0"
+            "device 0 at (-50, 0, 10) m is 0 m from the base station: expected a finite distance \
+             above 0"
         );
         for bad in [f64::NAN, f64::INFINITY] {
             let nowhere = point(0.0, bad, 0.0);

@@ -380,22 +380,22 @@ fn bad_input_is_named() {
     for (noise, shown) in [(0.0, "0"), (-1.0, "-1"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
         assert_eq!(
             says(noma(Mmse, noise), &channels, &[1.0; 2]),
-            format!("the noise power is {shown} W: allowed is a finite number above 0")
+            format!("noise power = {shown} W: expected a finite number above 0")
         );
     }
     for (power, shown) in [(-2.5, "-2.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
         assert_eq!(
             says(noma(Mmse, 1.0), &channels, &[1.0, power]),
-            format!("device 1 sends with {shown} W: allowed is a finite number from 0")
+            format!("transmit power of device 1 = {shown} W: expected a finite number from 0")
         );
     }
     assert_eq!(
         says(noma(Mmse, 1.0), &channels, &[1.0; 3]),
-        "3 transmit powers for the channels of 2 devices: give one for each"
+        "3 transmit powers for 2 devices: expected one per device"
     );
     assert_eq!(
         says(noma(Mmse, 1.0), &Channels::new(2, 0), &[1.0; 2]),
-        "the channels have no antenna: at least 1 is needed"
+        "the channels have no antenna: expected at least 1"
     );
     for (h, shown) in
         [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (2f64.powi(200), "2.5822498780869086e120")]
@@ -405,7 +405,7 @@ fn bad_input_is_named() {
         assert_eq!(
             says(noma(Mmse, 1.0), &channels, &[1.0; 2]),
             format!(
-                "device 1 arrives with {shown} times the noise power: allowed is up to 1e100; \
+                "SNR of device 1 = {shown}: expected at most 1e100; \
                  check its channel, its power and the noise"
             )
         );

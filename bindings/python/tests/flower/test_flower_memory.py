@@ -208,11 +208,11 @@ def test_replies_that_are_no_updates_are_dropped_and_the_others_count(tmp_path, 
     assert counted == [True, True, True]
     assert np.isfinite(hostile.station.parameters).all()
     for device in range(4):
-        assert f"dropped the reply of device {device}" in caplog.text
-    for text in ("not finite", "norm", "too many for 7850", "float16", "another question", "its arrays are"):
+        assert f"dropped the reply from device {device}" in caplog.text
+    for text in ("not finite", "norm", "too many for 7850", "float16", "another request", "its arrays are"):
         assert text in caplog.text
-    assert "node 99, which was not asked" in caplog.text
-    assert "dropped device 0, which answered twice in different ways" in caplog.text
+    assert "node 99, which had no request" in caplog.text
+    assert "dropped device 0: it sent two different answers" in caplog.text
 
 
 def test_lost_replies_are_left_out_and_a_silent_round_ends_the_run(tmp_path, caplog):
@@ -255,11 +255,11 @@ def test_nodes_that_do_not_say_who_they_are_are_left_out(tmp_path, caplog):
     grid.add(lapa_client(CONFIG), 5000, **grid.nodes[node_of(grid, 1)][1].node_config)
     few = strategy(tmp_path, min_available_nodes=4, wait=60.0)
     few.start(grid, num_rounds=1)
-    assert "a node did not say who it is: broken" in caplog.text
-    assert "a node did not say who it is: no reply" in caplog.text
-    assert "a second node says that it is device 1" in caplog.text
+    assert "a node did not describe itself: broken" in caplog.text
+    assert "a node did not describe itself: no reply" in caplog.text
+    assert "left out a second node that claims to be device 1" in caplog.text
     assert [releases(tmp_path, device) for device in (1, 3, 4)] == [1, 1, 0]
-    with pytest.raises(RuntimeError, match="0 devices after 0 s, but 5 are wanted"):
+    with pytest.raises(RuntimeError, match="0 devices after 0 s, but 5 are required"):
         strategy(tmp_path / "none").start(federation(lapa_client(CONFIG), tmp_path / "none", devices=0))
 
 
@@ -269,7 +269,7 @@ def test_a_node_needs_a_number_and_a_ledger(tmp_path, caplog):
     grid.add(lapa_client(CONFIG), 2, **{"partition-id": 0})
     with pytest.raises(RuntimeError, match="0 devices"):
         strategy(tmp_path, min_available_nodes=1).start(grid)
-    assert "has no number `partition-id`" in caplog.text and "has no `lapa-ledger`" in caplog.text
+    assert "has no integer `partition-id`" in caplog.text and "has no `lapa-ledger`" in caplog.text
 
 
 def test_the_owners_configuration_wins_over_the_apps(tmp_path, caplog):
@@ -301,7 +301,7 @@ def test_without_a_configuration_of_the_owners_an_app_cannot_raise_the_budget(tm
     before = [releases(tmp_path, device) for device in range(DEVICES)]
     with pytest.raises(RuntimeError, match="0 devices"):
         meet("80.0", "raised")
-    refused = "device 3 refuses: the app asks for privacy.epsilon = 80, but the device's ledger holds it to 8"
+    refused = "device 3 refuses: the app requests privacy.epsilon = 80, but the device's ledger allows 8"
     assert refused in caplog.text and "`lapa-config`" in caplog.text
     assert [releases(tmp_path, device) for device in range(DEVICES)] == before
     owner = tmp_path / "owner.toml"
@@ -323,7 +323,7 @@ def test_errors_of_a_device_have_one_text(tmp_path, caplog):
             content = RecordDict({"config": records.question("run", 1, 0, 1.0)})
             (reply,) = grid.send_and_receive([Message(content, dst_node_id=node, message_type=kind)])
             reasons.add((reply.error.code, reply.error.reason))
-    assert reasons == {(records.FAILED, "the device could not answer; its own log says why")}
+    assert reasons == {(records.FAILED, "the device could not answer; see its own log")}
     assert "patient 17" in caplog.text
 
 

@@ -139,7 +139,7 @@ def test_training_that_fails_is_charged_and_noise_comes_of_it(tmp_path, caplog, 
     for device in range(2):
         mine = lapa.Device(CONFIG, device, ledger=ledger_of(tmp_path, device), seeded=True, samples=50, parameters=8)
         assert mine.spent()["releases"] == 1
-    assert caplog.text.count("the training function failed: noise alone is sent") == 2
+    assert caplog.text.count("the training function failed; only noise is sent") == 2
 
 
 def test_what_is_refused_is_not_trained(tmp_path):
@@ -185,7 +185,7 @@ def test_only_the_question_who_this_is_passes_the_mod(tmp_path):
     (node,) = grid.nodes
     for kind in ("query.peek", "evaluate", "query.default"):
         (reply,) = grid.send_and_receive([Message(RecordDict(), dst_node_id=node, message_type=kind)])
-        assert reply.error.code == records.REFUSED and "would not be noised" in reply.error.reason
+        assert reply.error.code == records.REFUSED and "would have no noise" in reply.error.reason
     # What it passes it answers itself, whatever the app has for it.
     hello = RecordDict({"config": ConfigRecord({"parameters": 8})})
     (reply,) = grid.send_and_receive([Message(hello, dst_node_id=node, message_type="query")])

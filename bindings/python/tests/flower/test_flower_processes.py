@@ -72,7 +72,7 @@ def test_a_run_is_not_waited_for_when_the_superlink_has_ended(tmp_path, monkeypa
         federation._superlink = federation._start(["sh", "-c", "echo out of memory; sleep 2"], "superlink")
         with pytest.raises(RuntimeError, match="the SuperLink has ended:\nout of memory"):
             federation.follow("1", None)
-        with pytest.raises(TimeoutError, match="flwr list has not ended after 0.5 s"):
+        with pytest.raises(TimeoutError, match="flwr list did not finish within 0.5 s"):
             federation.flwr("list", patience=0.5)
     assert federation.processes() == []
 

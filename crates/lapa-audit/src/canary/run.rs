@@ -27,7 +27,7 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     let m = canaries.len() as u64;
     if m == 0 {
         return Finding {
-            reason: "The devices hold too few records to make room for canaries.".into(),
+            reason: "The devices hold too few records to replace some by canaries.".into(),
             verdict: Verdict::NotJudged,
             ..finding
         };
@@ -43,9 +43,9 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         .collect();
     let best = tried.iter().fold(&tried[0], |a, b| if b.epsilon > a.epsilon { b } else { a });
     let mut table = Table::new(
-        "Guesses: the highest scores are taken for present, the lowest for absent. The bounds hold \
-         all at once.",
-        &[">guesses", ">correct", ">ε at least"],
+        "Guesses: the highest scores count as present, the lowest as absent. All bounds hold \
+         simultaneously.",
+        &[">guesses", ">correct", ">ε ≥"],
     );
     for one in &tried {
         let cells =
@@ -58,15 +58,16 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     let own = over_rounds(sums, |sums| sums.own_norms);
     let clip_norm = repeated.experiment.learn.clip_norm;
     let words = format!(
-        "{m} canaries, random dots where digits are dark, with random labels, were in or out by a fair coin. The \
-         gradient of one was {norm:.3} long on the average{}, {own:.3} of it in directions of its own. \
-         In units of their spread, canaries that were present scored {present:.3} on the average and absent ones {absent:.3}; one run \
-         can show no more than the canaries let it: with all guesses right, ε at least {:.2}.",
+        "Each of {m} canaries (random dots in the dark part of the image, with random labels) was \
+         included with probability ½. The mean gradient norm of a canary was {norm:.3}{}, of which \
+         {own:.3} is orthogonal to the other canaries. In units of their spread, the mean score was \
+         {present:.3} for present canaries and {absent:.3} for absent ones. The number of canaries limits \
+         the bound of one run: with all guesses correct it would be ε ≥ {:.2}.",
         clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})")),
         one_run_epsilon(m, m, m, statement.delta, alpha),
     );
-    let weak = "No share of the guesses was better than chance by enough: either the noise hides single \
-                records, or these canaries are too weak to tell.";
+    let weak = "The guesses were not significantly better than chance: either the noise hides single \
+                records, or these canaries are too weak.";
     let finding = match best.epsilon > 0.0 {
         true => finding,
         false => finding.show(Exhibit::Text(weak.into())),

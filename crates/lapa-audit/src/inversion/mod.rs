@@ -140,7 +140,7 @@ fn noises(
         let Some(other) = with_allocator(experiment, allocator) else { continue };
         let known = if plan.whole_runs { snapshots.len() } else { 1 };
         let rounds: Vec<u32> = snapshots[..known].iter().map(|snapshot| snapshot.round).collect();
-        let what = "noise of another allocator";
+        let what = "simulating the noise of another allocator";
         let name = report::allocator_name(allocator);
         match trajectory(other, subject.data().clone(), &rounds, what, listener) {
             Ok(others) => {

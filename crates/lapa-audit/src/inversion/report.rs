@@ -98,16 +98,16 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
     let own = own_stages(subject, cases);
     let alpha = alpha(options, &own);
     let tests = format!(
-        "paired t-tests over the images of the squared errors, one-sided, α = {alpha:.4} each"
+        "one-sided paired t-tests of the squared errors over the images, α = {alpha:.4} each"
     );
     let better: Vec<String> = own
         .iter()
         .filter(|case| case.p_better() < alpha)
-        .map(|case| format!("after {} rounds (p = {:.1e})", case.round, case.p_better()))
+        .map(|case| format!("after round {} (p = {:.1e})", case.round, case.p_better()))
         .collect();
     if own.is_empty() {
-        let reason = "There is no noise that could hide an image, and nothing is claimed of it. \
-                      Reconstructions bound no ε.";
+        let reason = "This run adds no noise and claims nothing about reconstructions, which bound no \
+                      ε.";
         return (Verdict::NotJudged, reason.into());
     }
     let certified = privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
@@ -115,31 +115,31 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
         (true, true) => (
             Verdict::NotRefuted,
             format!(
-                "With the noise of this run no reconstruction is better than the mean image of its \
-                 class, which needs no gradient ({tests}). That is no proof: another attack may do \
+                "With the noise of this run, no reconstruction beats the mean image of its class, \
+                 which needs no gradient ({tests}). This proves nothing: another attack may do \
                  better. Reconstructions bound no ε."
             ),
         ),
         (false, true) => (
             Verdict::Refuted,
             format!(
-                "Certified noise should leave nothing of an image to see, but reconstructions are \
-                 better than the mean image of the class {} ({tests}). This bounds no ε.",
+                "Certified noise should hide every image, but reconstructions beat the mean image of \
+                 the class {} ({tests}). This bounds no ε.",
                 better.join(", ")
             ),
         ),
         (true, false) => (
             Verdict::NotJudged,
             format!(
-                "With the noise of this run no reconstruction is better than the mean image of its \
-                 class ({tests}). The paper claims nothing of reconstructions, and they bound no ε."
+                "With the noise of this run, no reconstruction beats the mean image of its class \
+                 ({tests}). The paper claims nothing about reconstructions, and they bound no ε."
             ),
         ),
         (false, false) => (
             Verdict::NotJudged,
             format!(
-                "In spite of the noise, reconstructions are better than the mean image of the class \
-                 {} ({tests}). The paper claims nothing of reconstructions, and they bound no ε.",
+                "In spite of the noise, reconstructions beat the mean image of the class {} \
+                 ({tests}). The paper claims nothing about reconstructions, and they bound no ε.",
                 better.join(", ")
             ),
         ),
@@ -150,40 +150,40 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
 fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
     let experiment = subject.experiment();
     let mut texts = vec![
-        "The attacker knows all images of a device's batch but one, and takes their gradients out \
-         of the update. On what is left, the gradient of one image, the update's noise is as many \
-         times as large as the batch has images. Labels come from the gradient of the last layer."
+        "The attacker knows all images of a device's batch but one, and subtracts their gradients \
+         from the update. The gradient of one image remains, with the noise of the update multiplied \
+         by the batch size. Labels are read from the gradient of the last layer."
             .to_string(),
         match experiment.model.name {
             ModelName::Cnn => {
-                "Images are sought by Adam, so that their gradient has the direction of the one \
-                 seen and they vary little from pixel to pixel."
+                "Adam searches for an image whose gradient has the observed direction and that \
+                 varies little from pixel to pixel."
             }
             ModelName::Mlp | ModelName::Logistic => {
-                "The first layer is fully connected: its gradient holds a single image as it is, \
-                 and there is nothing to seek. Only batches are sought by Adam."
+                "The first layer is fully connected: its gradient contains a single image exactly, \
+                 so no search is needed. Adam searches for batches only."
             }
         }
         .to_string(),
     ];
     if attacker.single_images_only {
         texts.push(
-            "Batch norm makes each image's gradient depend on all others of its batch: batches were \
-             not attacked, and single images as a device would send them that trains on nothing \
-             else, where batch norm normalizes over one image."
+            "Batch norm makes the gradient of each image depend on all others of its batch. Batches \
+             were therefore not attacked; single images were attacked as a batch of one, over which \
+             batch norm normalizes."
                 .into(),
         );
     } else if experiment.model.name == ModelName::Cnn && experiment.model.norm == Norm::Group {
         texts.push(
-            "Group norm hides the scale of the features, and the search ends in a wrong place more \
-             often than without a norm."
+            "Group norm hides the scale of the features, so the search ends in a wrong minimum more \
+             often than without normalization."
                 .into(),
         );
     }
     if experiment.learn.clip == Clip::Device {
         texts.push(
-            "The clip of a device's whole update is left out: it only shortens it, which the \
-             direction does not show."
+            "Clipping of the whole update is ignored: it changes the length but not the direction, \
+             and the attack uses the direction."
                 .into(),
         );
     }
@@ -193,18 +193,18 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
 fn table(cases: &Cases) -> Table {
     let caption = format!(
         "Means over images. A reconstruction of {SUCCESS} dB or more shows the image; the mean image \
-         of the class is what is guessed without a gradient."
+         of the class is the best guess without a gradient."
     );
     let headers = [
         "attack",
         ">after round",
         "noise",
-        ">σ on a gradient",
+        ">σ per gradient coordinate",
         ">labels",
         ">MSE",
         ">PSNR",
         ">SSIM",
-        ">from 20 dB",
+        ">≥ 20 dB",
         ">MSE of class mean",
     ];
     let mut table = Table::new(&caption, &headers);
@@ -248,7 +248,7 @@ fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exh
     };
     let columns = ["original".to_string(), "class mean".to_string()];
     let columns = columns.into_iter().chain(shown.iter().map(name));
-    let mut pictures = Pictures::new("Images out of gradients", attacker.cols, columns);
+    let mut pictures = Pictures::new("Reconstructed images", attacker.cols, columns);
     for (i, image) in attacker.images.iter().enumerate().take(SHOWN) {
         let decibel = |psnr: f64| format!("{psnr:.1} dB");
         let (mean, quality) = attacker.class_mean(image);
@@ -268,8 +268,8 @@ fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exh
     Ok(Exhibit::Drawing {
         name: "inversion".into(),
         svg: pictures.svg("inversion")?,
-        caption: "Images of devices, the mean images of their classes, and what was made of their \
-                  gradients, without noise and with the noise of the run. Below them the peak \
+        caption: "Original images, the mean images of their classes, and the reconstructions from \
+                  their gradients, without noise and with the noise of the run. Below each: peak \
                   signal-to-noise ratio."
             .into(),
     })

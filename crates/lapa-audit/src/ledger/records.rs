@@ -37,8 +37,8 @@ pub(crate) fn disagreements(
         let times = on_record.remove(place).unwrap_or_default();
         if times != 1 {
             wrong.push(format!(
-                "round {round}, device {device}: an update was received, and {times} releases are \
-                 on record"
+                "round {round}, device {device}: one update was received, but the ledger has {times} \
+                 releases"
             ));
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn disagreements(
     unheard.sort_unstable();
     for (round, device) in unheard {
         wrong.push(format!(
-            "round {round}, device {device}: a release is on record, and nothing was received"
+            "round {round}, device {device}: the ledger has a release, but nothing was received"
         ));
     }
     let (learn, privacy) = (&experiment.learn, &experiment.privacy);
@@ -61,8 +61,8 @@ pub(crate) fn disagreements(
             && release.adjacency == privacy.adjacency;
         if !agrees {
             wrong.push(format!(
-                "round {}, device {}: the release on record is of another batch, clip or adjacency \
-                 than configured",
+                "round {}, device {}: the recorded release has another batch, clip or adjacency than \
+                 the configuration",
                 one.round, one.device
             ));
         }

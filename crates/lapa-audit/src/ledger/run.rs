@@ -34,18 +34,18 @@ pub(crate) struct Rate {
 fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[String]) -> Finding {
     let level = (1.0 - finding.confidence) / FAMILIES;
     let mut table = Table::new(
-        "What is tested, by the least likely outcome of all rounds and devices.",
-        &["test", ">tests", ">p-value, corrected", "where"],
+        "Smallest p-value of each test over all rounds and devices.",
+        &["test", ">tests", ">p-value, corrected", "place"],
     );
     let mut wrong: Vec<String> = records.iter().take(SHOWN).cloned().collect();
     if records.len() > SHOWN {
-        wrong.push(format!("and {} more of this kind", records.len() - SHOWN));
+        wrong.push(format!("{} more like these", records.len() - SHOWN));
     }
     let mut finding = finding;
     for (name, key, worst) in [
         ("less noise than declared", "p_noise", checks.noise),
-        ("two devices with the same noise", "p_devices", checks.devices),
-        ("the same noise in two rounds", "p_rounds", checks.rounds),
+        ("same noise on two devices", "p_devices", checks.devices),
+        ("same noise in two rounds", "p_rounds", checks.rounds),
     ] {
         let place = words(&worst);
         table.row([
@@ -61,7 +61,7 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
     }
     if let Some(Rate { declared, measured, p_value }) = rate {
         let name = "batches larger than declared";
-        let place = format!("rate {measured:.4} measured, {declared} declared");
+        let place = format!("measured rate {measured:.4}, declared {declared}");
         table.row([name.into(), "1".into(), probability(p_value), place.clone()]);
         if p_value <= level {
             wrong.push(format!("{name} ({place}, p {})", probability(p_value)));
@@ -75,14 +75,14 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
         ),
         true => (
             Verdict::NotRefuted,
-            "The transcript does not contradict the ledger. That is no proof of it.".into(),
+            "The transcript does not contradict the ledger. This does not prove the ledger.".into(),
         ),
     };
     let updates = checks.heard.len();
     let text = format!(
-        "{updates} updates were received and each has its release on record, or it is said below. \
-         Too little noise, or noise used twice, leaves more values near 0 than declared noise could, \
-         whatever the gradients are."
+        "{updates} updates were received; any without a recorded release is listed. Too little noise, \
+         or noise that is used twice, leaves more values near 0 than the declared noise can, whatever \
+         the gradients are."
     );
     Finding { verdict, reason, ..finding }
         .figure("updates", updates as u64)
@@ -132,8 +132,8 @@ fn rate(repeated: &Repeated) -> Option<Rate> {
 
 fn words(worst: &Worst) -> String {
     match (worst.tests, worst.place) {
-        (0, _) => "nothing to test".into(),
-        _ if worst.p_value == 1.0 => "nowhere".into(),
+        (0, _) => "no test".into(),
+        _ if worst.p_value == 1.0 => "–".into(),
         (_, (round, a, b)) if a == b => format!("round {round}, device {a}"),
         (_, (round, a, b)) => format!("round {round}, devices {a} and {b}"),
     }

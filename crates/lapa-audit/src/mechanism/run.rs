@@ -38,7 +38,7 @@ pub fn run(
 ) -> Result<Finding, AuditError> {
     let finding = Finding::new(Attack::Mechanism, statement, options.confidence);
     let Some(worst) = worst(repeated) else {
-        let reason = "Nothing was released with noise, so nothing is claimed.".into();
+        let reason = "No release had noise, so there is no claim to test.".into();
         return Ok(Finding { verdict: Verdict::NotJudged, reason, ..finding });
     };
     let device = device(repeated, worst)?;
@@ -94,23 +94,23 @@ fn words(device: &Device, test: &Distinguisher, worst: u32, gaussian: bool) -> S
     let rounds = device.releases.len();
     let through_mu = match gaussian {
         true => {
-            "Noise is Gaussian and sampling is not counted, so a bound through μ says more, and \
-             refutes a claim that rests on Gaussian noise."
+            "The noise is Gaussian and sampling is not counted, so the bound through μ (Gaussian DP) \
+             is tighter; it refutes claims about Gaussian noise."
         }
-        false => "The claim is not one about plain Gaussian noise, so there is no bound through μ.",
+        false => "The claim is not about plain Gaussian noise, so there is no bound through μ.",
     };
     format!(
-        "Device {worst} has the least noise for what a record can move. Its {rounds} releases were \
-         drawn with a record of the longest gradient that the code lets through, and without; the \
-         two are {:.4e} apart when the record is in a batch. The test is the likelihood ratio over \
-         all rounds. A quarter of the draws chose its threshold, the others counted its errors. \
+        "Device {worst} has the least noise relative to its sensitivity. Its {rounds} releases were \
+         drawn with a record of the largest gradient that the code accepts, and without it; the two \
+         means differ by {:.4e} when the record is in a batch. The test is the likelihood ratio over \
+         all rounds. A quarter of the draws chose its threshold, the others measured its errors. \
          {through_mu}",
         test.distance()
     )
 }
 
 fn table(bounds: &Bounds, gaussian: bool, draws: u64) -> Table {
-    let mut table = Table::new("Bounds", &["from", ">observed", ">ε at least"]);
+    let mut table = Table::new("Bounds", &["method", ">observed", ">ε ≥"]);
     let errors = bounds.errors;
     table.row([
         "errors of the test".into(),
@@ -122,8 +122,8 @@ fn table(bounds: &Bounds, gaussian: bool, draws: u64) -> Table {
     ]);
     if gaussian {
         table.row([
-            "pairs, through μ".into(),
-            format!("{:.4} of {draws} pairs won: μ at least {:.4}", bounds.area, bounds.mu_lower),
+            "pairs of draws, through μ".into(),
+            format!("{:.4} of {draws} pairs correct: μ ≥ {:.4}", bounds.area, bounds.mu_lower),
             format!("{:.4}", bounds.epsilon_lower_gdp),
         ]);
     }

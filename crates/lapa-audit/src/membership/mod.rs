@@ -78,7 +78,7 @@ pub fn run_at(
     if scale.shadows < 2 || members.iter().all(|&m| m) || members.iter().all(|&m| !m) {
         let mut finding = Finding::new(Attack::Membership, statement, options.confidence);
         finding.reason = format!(
-            "{} shadow models and {} coins do not tell members from others.",
+            "{} shadow models and {} candidate records are too few to test membership.",
             scale.shadows,
             candidates.len()
         );
@@ -94,7 +94,7 @@ pub fn run_at(
     let repetitions = repeater.run(&coins, threads, &mut |done| {
         listener(Progress {
             attack: Attack::Membership,
-            what: "models of the same run",
+            what: "training shadow models",
             done: done as u64,
             of: coins.len() as u64,
             warning: None,

@@ -17,9 +17,9 @@ impl Attacked {
             Exhibit::Drawing {
                 name: "membership-roc".into(),
                 svg: self.drawing()?,
-                caption: "How many members an attacker finds (true positives) at the price of how \
-                          many false alarms, on logarithmic axes: what matters is the left end, \
-                          where the attacker is sure. No false alarm is drawn as half of one."
+                caption: "True positive rate (members found) against false positive rate (false \
+                          alarms), on logarithmic axes. The left end matters most: there the \
+                          attacker is sure. Zero false alarms are drawn as half of one."
                     .into(),
             },
             Exhibit::Table(self.table()),
@@ -29,14 +29,14 @@ impl Attacked {
 
     fn what_was_done(&self) -> String {
         let coin = match self.swaps {
-            true => "decides which of two records of one label a device holds",
-            false => "decides whether a device holds a record or a zero gradient in its place",
+            true => "selects one of two records of the same label",
+            false => "keeps a record or replaces it by a zero gradient",
         };
         format!(
-            "The run was repeated in full with {} fair coins; each {coin}. The attacker sees the \
-             final model and the data, not the coins, and has trained {} shadow models by the same \
-             run with coins, batches and noise of its own. The attacked model has {:.2} % on the \
-             test set; its mean loss is {:.4} on members and {:.4} on others.",
+            "The whole run was repeated with {} fair coins; each {coin}. The attacker sees the final \
+             model and the data but not the coins, and has trained {} shadow models by the same run \
+             with its own coins, batches and noise. The attacked model has a test accuracy of {:.2} \
+             %; its mean loss is {:.4} on members and {:.4} on non-members.",
             self.coins,
             self.shadows,
             100.0 * self.accuracy,
@@ -47,12 +47,12 @@ impl Attacked {
 
     fn assumptions(&self) -> String {
         format!(
-            "LiRA's {} surest guesses of {} coins were right {} times, which bounds ε from below \
-             by {:.4} (Steinke, Nasr and Jagielski 2023). That bound assumes only that coins are \
-             fair and independent; the number of guesses was chosen on shadow models. If \
-             records of one run were independent, which they are not, false positives and \
-             negatives would bound it by {:.4} (Clopper–Pearson, threshold from the other half of \
-             the coins); no verdict rests on that, and the intervals of the areas assume it too.",
+            "LiRA's {} most confident guesses, of {} coins, were correct {} times, so ε ≥ {:.4} \
+             (Steinke, Nasr and Jagielski 2023). This bound assumes only that the coins are fair and \
+             independent; the number of guesses was chosen on shadow models. If the records of one \
+             run were independent, which they are not, false positives and negatives would give ε ≥ \
+             {:.4} (Clopper–Pearson, threshold from the other half of the coins). No verdict uses \
+             that value; the intervals of the areas make the same assumption.",
             self.guesses,
             self.coins,
             self.correct,
@@ -64,7 +64,8 @@ impl Attacked {
     fn table(&self) -> Table {
         let headers =
             ["attack", ">AUC", ">interval", ">TPR at FPR 1 %", ">at 0.1 %", ">balanced accuracy"];
-        let caption = format!("{} members, {} others", self.lira.members(), self.lira.others());
+        let caption =
+            format!("{} members, {} non-members", self.lira.members(), self.lira.others());
         let mut table = Table::new(&caption, &headers);
         for (name, roc) in self.curves() {
             let [low, high] = roc.auc_interval(self.z);
@@ -81,11 +82,8 @@ impl Attacked {
     }
 
     fn drawing(&self) -> Result<String, AuditError> {
-        let figure = Figure::new(
-            "Members found, by false alarms",
-            "false positive rate",
-            "true positive rate",
-        );
+        let figure =
+            Figure::new("ROC of membership inference", "False positive rate", "True positive rate");
         let figure = self.curves().into_iter().fold(figure.log_x().log_y(), |figure, curve| {
             figure.line(Series::new(curve.0, drawn(curve.1)))
         });

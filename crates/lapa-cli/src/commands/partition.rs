@@ -8,21 +8,21 @@ use lapa::partition::{Row, partition};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, table};
+use crate::output::{self, Format, count, table};
 use crate::progress::{Mode, patiently};
 
-/// Show how many samples of which label each device holds.
+/// Show how the samples and labels are split over the devices.
 ///
-/// Prints a table and draws partition.svg and partition.png. Without CONFIG it shows the
-/// quickstart's partition.
+/// Prints a table and draws partition.svg and partition.png. Without CONFIG it shows the partition
+/// of the quickstart.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// The folder for the plots.
+    /// Folder for the plots.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// How the table is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -34,7 +34,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(false);
     let (experiment, data) = arguments.source.prepare(None, mode)?;
     let (spec, seed) = (&experiment.partition, experiment.run.seed);
-    let partition = patiently(mode, "dealing out the samples", || {
+    let partition = patiently(mode, "partitioning the samples", || {
         partition(spec, &data.train.labels, data.classes, seed)
     });
     let rows = partition?.rows();
@@ -73,13 +73,13 @@ fn text(rows: &[Row], plots: &[PathBuf; 2]) -> String {
         .collect();
     let mut text = table(&header, &shown);
     if rows.len() > MOST_ROWS {
-        text.push_str(&format!("… and {} more devices\n", rows.len() - MOST_ROWS));
+        text.push_str(&format!("… and {}\n", count(rows.len() - MOST_ROWS, "more device")));
     }
     let total: u64 = rows.iter().map(|row| u64::from(row.samples)).sum();
     let plots = plots.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
     text.push_str(&format!(
-        "{total} samples on {} devices; drawn in {}\n",
-        rows.len(),
+        "{total} samples on {}; plots: {}\n",
+        count(rows.len(), "device"),
         plots.join(" and ")
     ));
     text

@@ -10,12 +10,11 @@ use serde_json::json;
 use crate::failure::Outcome;
 use crate::output::{self, Format};
 
-/// Put a finished run on one page, and its curves into TensorBoard.
+/// Write a finished run as one HTML page, and its curves for TensorBoard
 ///
-/// The page is one HTML file: accuracy, provable beside claimed ε, figures, cost, devices, and the
-/// whole configuration. It needs no network and runs no scripts, so it can be mailed or archived as
-/// it is. It is made from the run's folder alone, as often as wanted; a run that was stopped must be
-/// finished first (`lapa run --resume DIR`).
+/// The page is one HTML file: accuracy, proven and claimed ε, plots, cost, devices, and the whole
+/// configuration. It needs no network and runs no scripts, so it can be mailed or archived. It is
+/// made from the run folder alone. Finish a stopped run first (`lapa run --resume DIR`).
 ///
 /// Examples:
 ///   lapa report runs/quickstart-1
@@ -24,15 +23,15 @@ use crate::output::{self, Format};
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// The folder of a finished run.
+    /// Folder of a finished run.
     dir: PathBuf,
-    /// Also write the curves to DIR/tensorboard, as an event file.
+    /// Also write a TensorBoard event file to DIR/tensorboard.
     #[arg(long)]
     tensorboard: bool,
-    /// The page's file, replaced if it is there [default: DIR/report.html].
+    /// File of the page, overwritten if it exists [default: DIR/report.html].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -44,10 +43,9 @@ pub fn execute(arguments: Arguments) -> Outcome {
     match arguments.format {
         Format::Json => output::json(&json!({ "report": page, "tensorboard": events }))?,
         Format::Text => {
-            let mut text = format!("the report is in {}: open it in a browser\n", page.display());
+            let mut text = format!("Report: {} (open it in a browser)\n", page.display());
             if let Some(events) = events.as_deref().and_then(|file| file.parent()) {
-                text +=
-                    &format!("the curves are in {0}: tensorboard --logdir {0}\n", events.display());
+                text += &format!("Curves: {0} (tensorboard --logdir {0})\n", events.display());
             }
             output::text_out(&text)?;
         }

@@ -14,54 +14,54 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress::Mode;
 
-/// Regenerate the paper's figures and judge its claims
+/// Reproduce the paper's figures and test its claims
 ///
-/// Every figure is made of cells: a configuration of experiments/paper with a seed, each run on
-/// one thread. Finished cells are kept in the folder, so that the same command goes on after an
-/// interruption. Then figures are drawn, and every claim of the paper is judged by 95 % intervals
-/// over the seeds.
+/// Each figure needs many runs: the configurations of experiments/paper, with several seeds, each
+/// run on one thread. Finished runs are cached in the folder, so the same command continues after an
+/// interruption. The figures are then drawn, and every claim of the paper is tested with 95 %
+/// intervals over the seeds.
 ///
 /// Figures: workflow, mechanism, layout, aggregation, noise-levels, heterogeneity, noise-control,
-/// total-power, complexity, overhead, learning-rate, as-printed. And by itself: beyond, which
-/// compares policies at equal provable privacy on devices of full size.
+/// total-power, complexity, overhead, learning-rate, as-printed. Separately: beyond, which compares
+/// policies at equal proven privacy on devices of full size.
 ///
-///   lapa reproduce --quick                  a look at everything in a few minutes
+///   lapa reproduce --quick                  preview of every figure in a few minutes
 ///   lapa reproduce noise-levels --seeds 3   one figure
-///   lapa reproduce                          all of it
-///   lapa reproduce beyond --epsilon 2       policies at equal provable privacy
+///   lapa reproduce                          all figures
+///   lapa reproduce beyond --epsilon 2       policies at equal proven privacy
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// The figures, or beyond; all figures when none is named.
+    /// Figures to make, or beyond [default: all figures].
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
-    /// Seeds of every cell; intervals need two or more. Default: 5, of beyond 3.
+    /// Number of seeds; intervals need two or more [default: 5, beyond: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// One seed and fewer rounds: a look at every figure in a few minutes, without verdicts.
+    /// One seed and fewer rounds: a preview of every figure in a few minutes, without verdicts.
     #[arg(long, conflicts_with = "seeds")]
     quick: bool,
-    /// Threads; each runs one cell. Default: one per core.
+    /// Runs in parallel, one thread each [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Of beyond: budgets ε of every device. Default: 1,2,8.
+    /// For beyond: budgets ε of every device [default: 1,2,8].
     #[arg(long, value_name = "E,…", value_delimiter = ',')]
     epsilon: Vec<f64>,
-    /// Of beyond: policies. Default: uniform,lapa,best.
+    /// For beyond: policies [default: uniform,lapa,best].
     #[arg(long, value_name = "P,…", value_delimiter = ',',
           value_parser = clap::builder::PossibleValuesParser::new(Policy::ALL.map(Policy::name)))]
     policy: Vec<String>,
-    /// Of beyond: what artificial noise does beside the channel's. Default: always,top-up.
+    /// For beyond: how artificial noise combines with channel noise [default: always,top-up].
     #[arg(long, value_name = "N,…", value_delimiter = ',',
           value_parser = clap::builder::PossibleValuesParser::new(Noise::ALL.map(Noise::name)))]
     noise: Vec<String>,
-    /// The folder of cells, figures and verdicts. Default: runs/reproduce, or runs/reproduce-quick.
+    /// Folder of runs, figures and verdicts [default: runs/reproduce, or runs/reproduce-quick].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print no progress.
     #[arg(long)]
     quiet: bool,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -91,7 +91,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
 
 fn refuse_flags_of_beyond(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.figures.iter().any(|name| name == BEYOND) {
-        let message = "beyond stands by itself: name it alone, and the figures in another command";
+        let message = "`beyond` runs alone: use one command for it and another for the figures";
         return Err(Failure::usage(message));
     }
     let Arguments { epsilon, policy, noise, .. } = arguments;
@@ -101,7 +101,7 @@ fn refuse_flags_of_beyond(arguments: &Arguments) -> Result<(), Failure> {
         ("--noise", !noise.is_empty()),
     ] {
         if given {
-            return Err(Failure::usage(format!("{flag} is of `lapa reproduce beyond` only")));
+            return Err(Failure::usage(format!("{flag} works with `lapa reproduce beyond` only")));
         }
     }
     Ok(())
@@ -114,7 +114,7 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
     if !executed.stopped {
         let complexity = match figures.iter().any(|figure| figure.name() == "complexity") {
             true => {
-                mode.notice("timing steps of DDPG");
+                mode.notice("timing DDPG steps …");
                 paper::measure_complexity(&mut flow)?
             }
             false => None,
@@ -148,7 +148,7 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
         match arguments.format {
             Format::Json => output::json(&json!({ "folder": out, "rows": rows }))?,
             Format::Text => output::text_out(&format!(
-                "{}\nall of it is in {}: beyond.html, beyond.json, figures/\n",
+                "{}\nResults: {} (beyond.html, beyond.json, figures/)\n",
                 output::table(&BEYOND_HEADER, &rows.iter().map(Row::texts).collect::<Vec<_>>()),
                 out.display()
             ))?,
@@ -158,7 +158,7 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
 }
 
 const BEYOND_HEADER: [&str; 7] =
-    ["data", "policy", "noise", ">ε", ">ε proved", ">accuracy", ">over uniform"];
+    ["data", "policy", "noise", ">ε", ">ε proven", ">accuracy", ">vs. uniform"];
 
 /// The figures with these names, in the paper's order.
 fn chosen(names: &[String]) -> Result<Vec<&'static dyn PaperFigure>, Failure> {
@@ -167,7 +167,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static dyn PaperFigure>, Failure> {
         if !all.iter().any(|figure| figure.name() == name) {
             let known: Vec<&str> = all.iter().map(|figure| figure.name()).collect();
             return Err(Failure::usage(format!(
-                "unknown figure `{name}`: use {}",
+                "unknown figure `{name}`: use {}, or {BEYOND}",
                 known.join(", ")
             )));
         }
@@ -200,9 +200,12 @@ fn report(
             ]
         })
         .collect();
-    let table = output::table(&["claim", "verdict", ">hold", "the paper says"], &rows);
+    let table = output::table(
+        &["claim", "verdict", ">comparisons that hold", "the paper's statement"],
+        &rows,
+    );
     output::text_out(&format!(
-        "{table}\nall of it is in {}: report.html, verdicts.json, figures/\n",
+        "{table}\nResults: {} (report.html, verdicts.json, figures/)\n",
         out.display()
     ))
 }

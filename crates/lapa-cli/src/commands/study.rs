@@ -11,7 +11,7 @@ use lapa_study::store::{Results, Store};
 use super::run::{flow, stop_on_interrupt};
 use super::{create_folder, load_data};
 use crate::failure::{Failure, Outcome};
-use crate::output::say;
+use crate::output::{count, say};
 use crate::progress::{Mode, StudyProgress, duration};
 
 /// Samples that one core trains or evaluates in a second; only to say beforehand how long it takes.
@@ -52,7 +52,7 @@ pub fn run_loaded(
     let mut open: Vec<(&str, f64)> = {
         let done = Results::read(&store, cells);
         for unusable in done.unusable() {
-            mode.notice(&format!("notice: {unusable}; the cell is computed anew"));
+            mode.notice(&format!("notice: {unusable}; the run is repeated"));
         }
         let open = cells.iter().zip(&works).filter(|(cell, _)| done.get(cell).is_none());
         open.map(|(cell, work)| (cell.id(), *work)).collect()
@@ -68,12 +68,13 @@ pub fn run_loaded(
     };
     let threads = threads.min(open.len().max(1));
     mode.notice(&format!(
-        "plan: {distinct} cells, {} of them done before; {} at once; about {}",
+        "{} ({} already finished), {} in parallel, about {}",
+        count(distinct, "run"),
         distinct - open.len(),
         threads,
         duration(work / SAMPLES_PER_SECOND / threads as f64),
     ));
-    stop_on_interrupt("stopping; finished cells are kept")?;
+    stop_on_interrupt("stopping; finished runs are kept")?;
     let mut progress = StudyProgress::new(mode, open.len(), work);
     let executed = execute(cells, &store, data, threads, &mut |event| {
         match event {
@@ -86,7 +87,7 @@ pub fn run_loaded(
             Event::Finished { cell, .. } => progress.finished(cell, works[cell]),
             Event::Failed { cell, error } => {
                 progress.finished(cell, works[cell]);
-                progress.say(&format!("cell {} failed: {error}", cells[cell].id()));
+                progress.say(&format!("run {} failed: {error}", cells[cell].id()));
             }
         }
         flow()
@@ -100,13 +101,14 @@ pub fn run_loaded(
 pub fn finish(executed: &Executed, out: &Path) -> Outcome {
     if executed.stopped {
         let out = out.display();
-        say(&format!("stopped: finished cells are in {out}; the same command goes on"));
+        say(&format!("stopped; finished runs are in {out}; repeat the command to continue"));
         return Ok(ExitCode::FAILURE);
     }
     match executed.failures.len() {
         0 => Ok(ExitCode::SUCCESS),
-        count => {
-            say(&format!("{count} cells failed (see above); what needs them is left out"));
+        failed => {
+            let runs = count(failed, "run");
+            say(&format!("{runs} failed (see above); the results that need them are left out"));
             Ok(ExitCode::FAILURE)
         }
     }

@@ -16,20 +16,20 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Format, table};
 use crate::progress::Mode;
 
-/// Run an experiment over a grid of values and several seeds, and compare.
+/// Run an experiment over a grid of values and several seeds
 ///
-/// Each --grid is a key with its values; all combinations run, each with --seeds seeds, which count
-/// from run.seed. Values are written as in -c: TOML, where a bare word is a string; commas within
-/// brackets and quotes belong to a value.
+/// Each --grid names a key and its values. All combinations run, each with --seeds seeds counted
+/// from run.seed. Values are written as in -c: TOML, where a bare word is a string; commas inside
+/// brackets and quotes belong to the value.
 ///
-/// Prints the mean accuracy of every combination after the last round, as `lapa run` has it, its
-/// 95 % interval over the seeds, and the ε that is proved for the worst device and seed. Where the
-/// last five evaluations lie in the last fifth of the rounds, their mean is printed beside it, as
-/// "last five". The folder then has sweep.json, sweep.parquet and plots by each key.
+/// Prints, for every combination, the mean test accuracy after the last round, its 95 % interval
+/// over the seeds, and the proven ε of the worst device and seed. If the last five evaluations lie
+/// in the last fifth of the rounds, their mean is printed as "last five". The folder receives
+/// sweep.json, sweep.parquet and a plot per key.
 ///
-/// Every finished run is kept in DIR/cells. After Ctrl-C the same command goes on; a larger grid in
-/// the same folder runs only what is new. Runs are simulations in memory, each on one thread: they
-/// leave no ledger. The ε of one combination does not cover the choice among them.
+/// Finished runs are cached in DIR/cells. After Ctrl-C the same command continues; a larger grid in
+/// the same folder runs only the new combinations. The runs are simulations in memory on one thread
+/// each and write no ledger. The ε of a combination does not cover the choice among combinations.
 ///
 /// Examples:
 ///   lapa sweep --grid privacy.epsilon=1,2,4,8 --seeds 5
@@ -40,23 +40,22 @@ use crate::progress::Mode;
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// A key and its values; may be given several times.
+    /// Key and its values; repeatable.
     #[arg(long, value_name = "KEY=A,B,C", required = true)]
     grid: Vec<String>,
-    /// Seeds of every combination; intervals need two or more.
+    /// Seeds per combination; intervals need two or more.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: u32,
-    /// Runs at once, 0 for one per core (the default). Results do not depend on it.
+    /// Runs in parallel, 0 for one per core (the default). Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: Option<u32>,
-    /// The folder of runs and results; finished runs in it are not run again [default:
-    /// runs/NAME-sweep].
+    /// Folder of runs and results; finished runs in it are not repeated [default: runs/NAME-sweep].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print no progress.
     #[arg(long)]
     quiet: bool,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -101,7 +100,9 @@ fn sweep(arguments: &Arguments) -> Result<Sweep, Failure> {
     let grid = Grid::parse(arguments.grid.iter().map(String::as_str))?;
     let changes: Vec<String> = arguments.source.changes().collect();
     if let Some(key) = grid.keys().iter().map(|key| key.name()).find(|key| sets(&changes, key)) {
-        return Err(Failure::usage(format!("`{key}` is set by -c and by --grid: use one of them")));
+        return Err(Failure::usage(format!(
+            "`{key}` is set by both -c and --grid: use one of them"
+        )));
     }
     let (text, name) = configuration(arguments.source.config.as_deref())?;
     let changes = overrides(&changes)?;
@@ -118,8 +119,8 @@ fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Result<(), Fai
             &json!({ "stopped": true, "finished": done, "cells": of, "folder": folder }),
         ),
         Format::Text => output::text_out(&format!(
-            "\nstopped; {done} of {of} cells are finished and kept in {folder}; go on with the same \
-             command\n"
+            "\nstopped; {done} of {of} runs are finished and kept in {folder}; repeat the command to \
+             continue\n"
         )),
     }
 }
@@ -133,7 +134,7 @@ fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
     if settled {
         header.push(">last five");
     }
-    header.extend([">final loss", ">ε provable"]);
+    header.extend([">final loss", ">ε proven"]);
     let row = |(settings, point): (Vec<&lapa_study::sweep::Setting>, &Point)| {
         let shown = |of: fn(&PointResult) -> Option<String>| {
             point.result.as_ref().and_then(of).unwrap_or_else(|| "–".into())
@@ -149,8 +150,8 @@ fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
     };
     let rows: Vec<Vec<String>> = swept.grid.points().zip(&swept.points).map(row).collect();
     let seeds = match swept.seeds.len() {
-        1 => "one seed, so no interval".to_owned(),
-        seeds => format!("mean of {seeds} seeds [95 % interval]"),
+        1 => "one seed, no interval".to_owned(),
+        seeds => format!("mean over {seeds} seeds [95 % confidence interval]"),
     };
     let settled = match settled {
         true => "; last five: mean accuracy of the last five evaluations",
@@ -173,7 +174,7 @@ fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
         true => "",
         false => ", plots",
     };
-    text + &format!("everything is in {}: sweep.json, sweep.parquet{plots}, cells\n", out.display())
+    text + &format!("Results: {} (sweep.json, sweep.parquet{plots}, cells)\n", out.display())
 }
 
 /// `key=value` for each key.

@@ -161,10 +161,10 @@ fn the_total_delta_of_the_papers_sums_is_told() {
         stdout(command.assert())
     };
     let text = ask("48.4481");
-    assert!(text.contains("total delta of 1.000e-3") && text.contains("1.010e-3"), "{text}");
+    assert!(text.contains("total δ = 1.000e-3") && text.contains("1.010e-3"), "{text}");
     assert!(!text.contains("outside"), "{text}");
     let text = ask("0.6");
-    assert!(text.contains("outside the formula's theorem"), "{text}");
+    assert!(text.contains("outside the theorem"), "{text}");
     // Never rounded down.
     assert!(ask("5").contains("9.998"));
 }
@@ -183,17 +183,17 @@ fn bad_questions_are_refused_with_what_is_allowed() {
         ("--target-epsilon 0 --rounds 9 --delta 1e-5", "'--target-epsilon", "from 1e-3 to 1e6"),
         ("--sigma 1 --rounds 0 --delta 1e-5", "'0' for '--rounds", "1..=4294967295"),
         ("--sigma 1 --rounds 1.5 --delta 1e-5", "'1.5' for '--rounds", ""),
-        ("--sigma 1 --rounds 9 --delta 0", "'0' for '--delta", "from 1e-18, below 1"),
-        ("--sigma 1 --rounds 9 --delta 1", "'1' for '--delta", "from 1e-18, below 1"),
+        ("--sigma 1 --rounds 9 --delta 0", "'0' for '--delta", "from 1e-18 to below 1"),
+        ("--sigma 1 --rounds 9 --delta 1", "'1' for '--delta", "from 1e-18 to below 1"),
         (
             "--sigma 1 --rounds 9 --delta 1e-5 --sampling-rate 0",
             "'0' for '--sampling-rate",
-            "above 0, at most 1",
+            "above 0 and at most 1",
         ),
         (
             "--sigma 1 --rounds 9 --delta 1e-5 --sampling-rate 1.5",
             "'1.5' for '--sampling-rate",
-            "above 0, at most 1",
+            "above 0 and at most 1",
         ),
         (
             "--sigma 1 --rounds 9 --delta 1e-5 --adjacency some",
@@ -221,10 +221,10 @@ fn a_ledger_is_costed_per_device() {
     write_private(place);
     let refusal = |path: &str| failure(lapa(place).args(["account", "--ledger", path]), 2);
     let text = refusal("none.db");
-    assert!(text.contains("none.db: there is no such ledger"), "{text}");
+    assert!(text.contains("none.db: no such ledger"), "{text}");
     let before = fs::read(place.join("private.toml")).unwrap();
     let text = refusal("private.toml");
-    assert!(text.contains("private.toml: this file is not a ledger"), "{text}");
+    assert!(text.contains("private.toml: not a ledger"), "{text}");
     assert_eq!(fs::read(place.join("private.toml")).unwrap(), before);
     refusal("digits");
     assert_eq!(names(place), ["digits", "private.toml"]);
@@ -255,5 +255,8 @@ fn a_ledger_is_costed_per_device() {
         assert!(words(&text).contains(&format!("{column}: {}", words(meaning))), "{text}");
     }
     let provable = value["meaning"]["provable"].as_str().unwrap();
-    assert!(provable.contains("chosen on the way that is a reading, not a promise"), "{provable}");
+    assert!(
+        provable.contains("chosen adaptively it is an odometer reading, not a guarantee"),
+        "{provable}"
+    );
 }

@@ -68,8 +68,8 @@ fn the_paper_s_claim_is_refuted_with_exit_code_1() {
     let command = ["audit", "small.toml", "--attack", "mechanism", "--quiet"];
     let output = lapa(folder).args(command).assert().code(1).get_output().clone();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("This refutes the claimed ε"), "{text}");
-    assert!(text.contains("the page is audits/small/audit.html"), "{text}");
+    assert!(text.contains("This refutes the paper's sum over all devices"), "{text}");
+    assert!(text.contains("Report: audits/small/audit.html"), "{text}");
     assert!(folder.join("audits/small/audit.json").is_file());
 }
 
@@ -83,11 +83,11 @@ fn what_cannot_be_audited_is_refused_with_a_reason() {
         assert!(error.contains(words), "{error}");
     };
     refused(&["r", "-c", "run.seed=1"], "-c run.seed=1: r is a finished run");
-    refused(&["small.toml", "--confidence", "1"], "--confidence 1: allowed is a number above 0");
+    refused(&["small.toml", "--confidence", "1"], "--confidence = 1: expected a number above 0");
     refused(&["small.toml", "--attack", "guess"], "invalid value 'guess'");
     refused(&["nowhere.toml"], "cannot read nowhere.toml");
     refused(&["small.toml", "-c", "privacy.entropy=os"], "privacy.entropy = \"os\"");
     fs::remove_file(folder.join("r/summary.json")).unwrap();
-    refused(&["r"], "not finished: go on with `lapa run --resume r`");
+    refused(&["r"], "not finished; finish it with `lapa run --resume r`");
     assert!(!folder.join("audits").exists() && !folder.join("r/audit").exists());
 }

@@ -116,11 +116,14 @@ fn counts_beyond_their_limits_are_refused_at_once() {
         &["1024000000 channel coefficients", "at most 67108864"],
     );
     let long = ["-c", "run.rounds=1000000", "-c", "partition.iid=8"];
-    refused(&[&["bound", "small.toml"][..], &long].concat(), &["11000000", "at most 10000000"]);
+    refused(
+        &[&["bound", "small.toml"][..], &long].concat(),
+        &["11000000", "the limit is 10000000"],
+    );
     let analog = ["-c", "transmit.uplink=analog", "-c", "privacy.initial_sigma=0.2"];
     refused(
         &[&["power", "small.toml"][..], &long, &analog].concat(),
-        &["11000000", "at most 10000000"],
+        &["11000000", "the limit is 10000000"],
     );
     let sweep = ["sweep", "small.toml", "--grid", "learn.momentum=0,0.5"];
     refused(&[&sweep[..], &long].concat(), &["run.rounds = 1000000", "at most 10000000"]);

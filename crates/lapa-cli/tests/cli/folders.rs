@@ -175,6 +175,6 @@ fn a_choice_of_powers_that_fails_leaves_no_folder() {
     let mut other = lapa(folder);
     other.args(["power", "p.toml", "--seed", "9", "--pilot", "x/pilot", "--out", "z", "--quiet"]);
     let error = failure(&mut other, 2);
-    assert!(error.contains("pilot of another experiment"), "{error}");
+    assert!(error.contains("pilot run of another experiment"), "{error}");
     assert!(!folder.join("z").exists());
 }

@@ -95,7 +95,7 @@ fn a_new_shared_ledger_is_announced_once() {
     // Emptied, it is not a new one.
     fs::write(place.join("shared.db"), "").unwrap();
     let text = failure(&mut private(place, "third", &shared(&[])), 1);
-    assert!(text.contains("shared.db: this file is empty"), "{text}");
+    assert!(text.contains("shared.db: the file is empty"), "{text}");
     assert!(!place.join("third").exists());
 }
 
@@ -195,7 +195,10 @@ fn what_does_not_fit_the_ledger_is_refused() {
     ] {
         let text = refusal(place, &shared(&[change]));
         assert!(text.contains(told), "{change}: {text}");
-        assert!(text.contains("counted and delta must stay the same"), "{change}: {text}");
+        assert!(
+            text.contains("the kind of filter and delta must stay the same"),
+            "{change}: {text}"
+        );
         assert!(text.contains("shared.db"), "{change}: {text}");
     }
 }
@@ -207,7 +210,7 @@ fn other_files_are_not_taken_for_ledgers() {
     let before = fs::read(place.join("private.toml")).unwrap();
     let mut command = private(place, "run", &["privacy.ledger=private.toml"]);
     let text = failure(&mut command, 1);
-    assert!(text.contains("private.toml: this file is not a ledger"), "{text}");
+    assert!(text.contains("private.toml: not a ledger"), "{text}");
     assert_eq!(fs::read(place.join("private.toml")).unwrap(), before);
     let text = failure(&mut private(place, "run", &["privacy.ledger=no/such/ledger.db"]), 1);
     assert!(text.contains("ledger.db"), "{text}");

@@ -138,21 +138,21 @@ fn the_table_explains_itself() {
         assert!(header.contains(column), "{text}");
     }
     assert!(text.contains("noise -100.0 dBm") && text.contains("power 18.8 dBm"), "{text}");
-    assert!(text.contains("10 devices send in a round: 0.0219 s"), "{text}");
-    assert!(text.contains("\"ideal\" does not use these links"), "{text}");
+    assert!(text.contains("10 devices transmitting: airtime 0.0219 s"), "{text}");
+    assert!(text.contains("\"ideal\" uses these links for thresholds only"), "{text}");
     assert_eq!(names(&place.path().join("plots")), ["link.png", "link.svg"]);
 
     // Ten of the fifteen have a SINR of 4.3 dB.
     let text = show(&[&ideal[2..], &["-c", "transmit.uplink=analog"]].concat());
-    assert!(text.contains("10 devices send in a round: 0.0219 s"), "{text}");
+    assert!(text.contains("10 devices transmitting: airtime 0.0219 s"), "{text}");
 
     // 8 bits, two to a symbol, one of 14 devices after the other; a byte per coordinate.
     let text = show(&["-c", "transmit.uplink=digital", "-c", "transmit.access=orthogonal"]);
-    assert!(text.contains("1.2253 s on the air") && text.contains("in 21880 bytes"), "{text}");
-    assert!(!text.contains("does not use"), "{text}");
+    assert!(text.contains("airtime 1.2253 s") && text.contains("in 21880 bytes"), "{text}");
+    assert!(!text.contains("thresholds only"), "{text}");
 
     let text = show(&["-c", "partition.scheme=iid", "-c", "partition.devices=61"]);
-    assert!(text.contains("… and 1 more devices"), "{text}");
+    assert!(text.contains("… and 1 more device"), "{text}");
 }
 
 /// The noise power that the paper prints, 10⁻³ W, is louder than any device.

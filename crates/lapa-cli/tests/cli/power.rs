@@ -76,7 +76,9 @@ fn powers_are_chosen_within_one_run() {
     let folder = place.path();
     let arguments = ["run", "small.toml", "-c", "control.power=ddpg", "--out", "r"];
     let shown = one_line(&lapa(folder).args(arguments).assert().success().get_output().stderr);
-    for stage in ["stage 1 of 3: pilot", "stage 2 of 3: powers", "ddpg: J", "stage 3 of 3: run"] {
+    for stage in
+        ["phase 1 of 3: pilot", "phase 2 of 3: optimizing", "ddpg: J", "phase 3 of 3: training"]
+    {
         assert!(shown.contains(stage), "{stage} in {shown}");
     }
     assert!(folder.join("r/summary.json").is_file() && folder.join("r-pilot").is_dir());
@@ -108,5 +110,5 @@ fn mistakes_are_named() {
     );
     fs::create_dir(place.path().join("taken")).unwrap();
     fs::write(place.path().join("taken/file"), "").unwrap();
-    fails(&["--out", "taken"], "--out taken exists already");
+    fails(&["--out", "taken"], "--out taken already exists");
 }

@@ -17,7 +17,7 @@ fn a_run_becomes_one_page_and_an_event_file() {
     let place = finished();
     let folder = place.path();
     let text = stdout(lapa(folder).args(["report", "r"]).assert());
-    assert_eq!(text, "the report is in r/report.html: open it in a browser\n");
+    assert_eq!(text, "Report: r/report.html (open it in a browser)\n");
     let page = fs::read_to_string(folder.join("r/report.html")).unwrap();
     assert!(page.contains("<h1>Run r</h1>") && page.contains("id=\"end\""), "{page}");
     assert!(!folder.join("r/tensorboard").exists());
@@ -45,6 +45,6 @@ fn what_is_no_finished_run_is_refused_with_a_way_out() {
     assert!(error.contains("cannot write no/such/page.html"), "{error}");
     fs::remove_file(folder.join("r/summary.json")).unwrap();
     let error = failure(lapa(folder).args(["report", "r"]), 2);
-    assert!(error.contains("not finished: go on with `lapa run --resume r`"), "{error}");
+    assert!(error.contains("not finished; finish it with `lapa run --resume r`"), "{error}");
     assert!(!folder.join("r/report.html").exists());
 }

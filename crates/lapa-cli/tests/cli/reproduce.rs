@@ -18,17 +18,17 @@ fn a_quick_look_gives_the_same_bytes_and_runs_nothing_twice() {
     let arguments = ["reproduce", "overhead", "workflow", "--quick", "--out", "r"];
     let assert = lapa(folder).args(arguments).assert().success();
     let errors = stderr(assert);
-    assert!(errors.contains("plan: 1 cells, 0 of them done before"), "{errors}");
+    assert!(errors.contains("1 run (0 already finished)"), "{errors}");
     let verdicts = fs::read_to_string(folder.join("r/verdicts.json")).unwrap();
     assert_eq!(verdicts, GOLDEN);
     let page = fs::read_to_string(folder.join("r/report.html")).unwrap();
-    assert!(page.contains("QUICK LOOK") && page.contains("id=\"end\""));
+    assert!(page.contains("PREVIEW") && page.contains("id=\"end\""));
     for file in ["workflow.svg", "workflow.png"] {
         assert!(folder.join("r/figures").join(file).is_file(), "{file}");
     }
     // Again: the cell is there, and the bytes are the same.
     let errors = stderr(lapa(folder).args(arguments).assert().success());
-    assert!(errors.contains("1 of them done before"), "{errors}");
+    assert!(errors.contains("1 run (1 already finished)"), "{errors}");
     assert_eq!(fs::read_to_string(folder.join("r/verdicts.json")).unwrap(), GOLDEN);
 }
 
@@ -37,8 +37,11 @@ fn bad_figures_and_flags_are_named() {
     let place = TempDir::new().unwrap();
     for (arguments, words) in [
         (&["reproduce", "aggregaton"][..], "unknown figure `aggregaton`: use workflow, mechanism"),
-        (&["reproduce", "beyond", "layout"], "beyond stands by itself"),
-        (&["reproduce", "layout", "--epsilon", "2"], "--epsilon is of `lapa reproduce beyond`"),
+        (&["reproduce", "beyond", "layout"], "`beyond` runs alone"),
+        (
+            &["reproduce", "layout", "--epsilon", "2"],
+            "--epsilon works with `lapa reproduce beyond`",
+        ),
         (&["reproduce", "beyond", "--policy", "beste"], "invalid value 'beste'"),
         (&["reproduce", "--seeds", "0"], "invalid value '0'"),
         (&["reproduce", "beyond", "--epsilon=-1"], "privacy.epsilon"),
@@ -57,5 +60,5 @@ fn a_figure_without_runs_needs_no_data() {
     assert!(place.path().join("r/figures/layout.png").is_file());
     // The mean of the last five evaluations is no final accuracy after 30 rounds.
     let page = fs::read_to_string(place.path().join("r/report.html")).unwrap();
-    assert!(page.contains("reach back to where the model still learns fast"), "{page}");
+    assert!(page.contains("include rounds in which the model still learns fast"), "{page}");
 }

@@ -22,11 +22,14 @@ fn a_sweep_leaves_a_folder_and_goes_on_in_it() {
     write_small(place.path());
     let assert = sweep(&place, "s", &GRID).assert();
     let told = one_line(&assert.get_output().stderr);
-    assert!(told.contains("plan: 4 cells, 0 of them done before"), "{told}");
-    assert!(told.contains("4/4 cells ETA 0 s"), "{told}");
+    assert!(told.contains("4 runs (0 already finished)"), "{told}");
+    assert!(told.contains("4/4 runs ETA 0 s"), "{told}");
     let printed = stdout(assert);
     assert!(printed.contains("learn.learning_rate") && printed.contains("final accuracy"));
-    assert!(printed.contains("final: after the last round; mean of 2 seeds [95 % interval]"));
+    assert!(
+        printed
+            .contains("final: after the last round; mean over 2 seeds [95 % confidence interval]")
+    );
     // Two evaluations are no five, and no interval leaves what an accuracy can be.
     assert!(!printed.contains("last five"), "{printed}");
     for line in printed.lines().filter(|line| line.starts_with("0.")) {
@@ -35,7 +38,7 @@ fn a_sweep_leaves_a_folder_and_goes_on_in_it() {
         let [low, high] = [low, high].map(|end| end.parse::<f64>().unwrap());
         assert!(0.0 <= low && low <= high && high <= 100.0, "{line}");
     }
-    assert!(printed.contains("everything is in s: sweep.json, sweep.parquet, plots"), "{printed}");
+    assert!(printed.contains("Results: s (sweep.json, sweep.parquet, plots"), "{printed}");
     // No noise in small.toml: nothing is proved.
     assert!(printed.lines().any(|line| line.starts_with("0.02") && line.ends_with('∞')));
     let folder = place.path().join("s");
@@ -46,11 +49,11 @@ fn a_sweep_leaves_a_folder_and_goes_on_in_it() {
     // The same again runs nothing; with a third value only what is new.
     fs::remove_file(folder.join("sweep.json")).unwrap();
     let again = sweep(&place, "s", &[&GRID[..], &["--threads", "0"]].concat()).assert().success();
-    assert!(one_line(&again.get_output().stderr).contains("plan: 4 cells, 4 of them done before"));
+    assert!(one_line(&again.get_output().stderr).contains("4 runs (4 already finished)"));
     assert_eq!(fs::read(folder.join("sweep.json")).unwrap(), bytes);
     let more = ["--grid", "learn.learning_rate=0.1,0.02,0.5", "--seeds", "2"];
     let more = sweep(&place, "s", &more).assert().success();
-    assert!(one_line(&more.get_output().stderr).contains("plan: 6 cells, 4 of them done before"));
+    assert!(one_line(&more.get_output().stderr).contains("6 runs (4 already finished)"));
 }
 
 #[test]
@@ -121,9 +124,9 @@ fn without_data_the_quickstart_makes_do() {
     command.args(["sweep", "--grid", "run.rounds=1,2", "--seeds", "1"]).args(QUICK);
     let assert = command.assert();
     let told = one_line(&assert.get_output().stderr);
-    assert_eq!(told.matches("going on with built-in synthetic digits").count(), 1, "{told}");
+    assert_eq!(told.matches("using the built-in synthetic digits").count(), 1, "{told}");
     assert_eq!(told.matches("notice: partition.iid_samples").count(), 1, "{told}");
-    assert!(stdout(assert).contains("everything is in runs/quickstart-sweep"));
+    assert!(stdout(assert).contains("Results: runs/quickstart-sweep"));
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
         (&["--grid", "run.roundz=1,2"], "did you mean `rounds`?"),
         (&["--grid", "run.rounds="], "--grid run.rounds=: a value is empty"),
         (&["--grid", "run.seed=1,2"], "use --seeds"),
-        (&["--grid", "model.name=cnn,mlp"], "`model.name` is set by -c and by --grid"),
+        (&["--grid", "model.name=cnn,mlp"], "`model.name` is set by both -c and --grid"),
         (&["--grid", "run.rounds=1,2", "-c", "privacy.ledger=l.db"], "would share that budget"),
         (&["--grid", "run.rounds=1,2", "--seeds", "0"], "--seeds"),
     ] {
@@ -168,6 +171,6 @@ fn an_interrupt_keeps_finished_cells() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let printed = one_line(&output.stdout);
-    assert!(printed.contains("1 of 2 cells are finished and kept in s; go on with the same"));
+    assert!(printed.contains("1 of 2 runs are finished and kept in s; repeat the command"));
     assert!(!place.path().join("s/sweep.json").exists());
 }

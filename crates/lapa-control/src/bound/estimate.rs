@@ -107,7 +107,7 @@ pub enum EstimateError {
         local_squares: f64,
     },
     /// Nothing to divide by.
-    #[error("the pilot run did not move, or its loss did not change: nothing can be estimated")]
+    #[error("the model or its loss did not change in the pilot run, so nothing can be estimated")]
     NoChange,
 }
 

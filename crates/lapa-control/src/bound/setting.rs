@@ -41,7 +41,7 @@ impl Constants {
             false => Err(BoundError::Symbol {
                 name: "sum of squared weights",
                 value: squared_weights,
-                allowed: "above 0, at most 1",
+                allowed: "a number above 0 and at most 1",
             }),
         }
     }

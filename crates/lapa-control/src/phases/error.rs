@@ -20,7 +20,7 @@ pub enum PhaseError {
     Show(ShowError),
     /// A pilot of another experiment is in the place of this one's.
     #[error(
-        "{} holds the pilot of another experiment (other noise control, seed, data, budget or \
+        "{} holds the pilot run of another experiment (other noise control, seed, data, budget or \
          power limits): choose another folder",
         .0.display()
     )]
@@ -40,13 +40,13 @@ pub enum PhaseError {
     },
     /// Powers do not matter.
     #[error(
-        "transmit.uplink sends no amplitudes: there is no noise that powers could be fitted to"
+        "transmit.uplink has no channel noise that powers could change: use transmit.uplink = \"analog\""
     )]
     NoAmplitudes,
     /// A pilot that memory should not hold.
     #[error(
-        "`run.rounds` = {rounds} with `partition.devices` = {devices}: a pilot keeps numbers for \
-         each round and device, at most {} of them, and this makes {}",
+        "`run.rounds` = {rounds} with `partition.devices` = {devices}: a pilot run records each round \
+         and device; the limit is {} records, and this makes {}",
         super::MOST_CELLS,
         u64::from(*rounds) * u64::from(*devices)
     )]
@@ -57,16 +57,20 @@ pub enum PhaseError {
         devices: u32,
     },
     /// Nothing is hidden.
-    #[error("privacy.allocator = \"none\" asks for no noise that powers could be fitted to")]
+    #[error(
+        "privacy.allocator = \"none\" requires no noise, so there is nothing to optimize powers for"
+    )]
     NoNoise,
     /// A pilot that records quantiles instead of devices.
-    #[error("round {round} of the pilot lists no devices: it needs observe.devices = \"list\"")]
+    #[error("round {round} of the pilot run lists no devices: set observe.devices = \"list\"")]
     NoDevices {
         /// The round.
         round: u32,
     },
     /// A pilot that records a device that there is not.
-    #[error("round {round} of the pilot lists device {device}: expected devices below {devices}")]
+    #[error(
+        "round {round} of the pilot run lists device {device}: expected a number below {devices}"
+    )]
     Device {
         /// The round.
         round: u32,
@@ -77,14 +81,14 @@ pub enum PhaseError {
     },
     /// A pilot on private data without a place for its ledger.
     #[error(
-        "control.pilot = \"private\" is charged to a ledger in a folder, and this is a run in \
+        "control.pilot = \"private\" needs a ledger in a run folder, but this is a run in \
          memory: use control.pilot = \"synthetic\""
     )]
     NoFolder,
     /// A pilot on private data whose releases are not on record.
     #[error(
-        "{} is a pilot on private data, but its releases are not all in {}: what it spent cannot \
-         be charged, so it must not be used",
+        "{} is a pilot run on private data, but {} lacks some of its releases: its cost cannot be \
+         charged, so it cannot be used",
         pilot.display(),
         ledger.display()
     )]
@@ -96,8 +100,8 @@ pub enum PhaseError {
     },
     /// Nothing that powers could change.
     #[error(
-        "the objective at full power is {objective}: no device sends in the pilot, or nothing \
-         disturbs it"
+        "the objective at full power is {objective}: no device transmits in the pilot run, or there \
+         is no noise"
     )]
     NothingToFit {
         /// J at full power.

@@ -148,19 +148,19 @@ pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
     if experiment.aggregate.threshold() != Threshold::None {
         notes.push(
-            "who sends is taken from the pilot, at equal power: thresholds of [aggregate] are not \
-             applied to other powers"
+            "the set of transmitting devices is taken from the pilot run (equal power): thresholds in \
+             [aggregate] are not applied to other powers"
                 .into(),
         );
     }
     let transmit = &experiment.transmit;
     if transmit.access == Access::Noma && !transmit.perfect_sic {
-        notes.push("interference is left out: powers are judged by the receiver's noise".into());
+        notes.push("interference is ignored: the objective counts receiver noise only".into());
     }
     if let Ok(factor @ 1.0..) = contraction(experiment, 1.0) {
         notes.push(format!(
-            "A = {factor:.3}: the learning rate is beyond what the convergence theorem covers, so \
-             all rounds weigh the same"
+            "A = {factor:.3}: the convergence theorem does not cover this learning rate, so all rounds \
+             have the same weight"
         ));
     }
     notes

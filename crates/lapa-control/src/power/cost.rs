@@ -22,7 +22,7 @@ pub enum CostError {
     },
     /// No theorem adds noise on a grid to the channel's.
     #[error(
-        "device {device} adds discrete Gaussian noise and counts the channel's: no theorem covers \
+        "device {device} adds discrete Gaussian noise and counts channel noise: no theorem covers \
          their sum"
     )]
     Discrete {

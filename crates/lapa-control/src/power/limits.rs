@@ -42,9 +42,9 @@ impl Limits {
             return Err(LimitsError::NoDevice);
         }
         let powers = [
-            ("the least total power", least_total_w),
-            ("the most total power", most_total_w),
-            ("the most power of a device", most_each_w),
+            ("least total power", least_total_w),
+            ("largest total power", most_total_w),
+            ("largest power of a device", most_each_w),
         ];
         for (index, (name, value)) in powers.into_iter().enumerate() {
             let (ok, allowed) = match index {
@@ -57,11 +57,11 @@ impl Limits {
         }
         let (name, value) = powers[0];
         if least_total_w > most_total_w {
-            let allowed = "at most the most total power";
+            let allowed = "at most the largest total power";
             return Err(LimitsError::Power { name, value, allowed });
         }
         if least_total_w > devices as f64 * most_each_w {
-            let allowed = "at most what all devices together can send with";
+            let allowed = "at most the power of all devices together";
             return Err(LimitsError::Power { name, value, allowed });
         }
         Ok(Self { devices, least_total_w, most_total_w, most_each_w })

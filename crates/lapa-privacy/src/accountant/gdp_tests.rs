@@ -126,10 +126,10 @@ fn far_beyond_the_ranges_there_is_still_a_number() {
 #[test]
 fn refusals_name_the_value() {
     let text = |result: Result<f64, AccountError>| result.unwrap_err().to_string();
-    assert_eq!(text(epsilon(-1.0, 0.1)), "mu is -1: allowed is a number from 0");
-    assert_eq!(text(epsilon(1.0, 1.0)), "delta is 1: allowed is above 0 and below 1");
-    assert_eq!(text(delta(1.0, -0.5)), "epsilon is -0.5: allowed is a finite number from 0");
-    assert_eq!(text(mu(0.0, 0.1)), "epsilon is 0: allowed is a finite number above 0");
+    assert_eq!(text(epsilon(-1.0, 0.1)), "mu = -1: expected a number from 0");
+    assert_eq!(text(epsilon(1.0, 1.0)), "delta = 1: expected a number above 0 and below 1");
+    assert_eq!(text(delta(1.0, -0.5)), "epsilon = -0.5: expected a finite number from 0");
+    assert_eq!(text(mu(0.0, 0.1)), "epsilon = 0: expected a finite number above 0");
     assert!(mu(f64::NAN, 0.1).is_err() && mu(1.0, f64::NAN).is_err());
     assert!(ln_delta(f64::NAN, 0.1).is_err() && ln_delta(1.0, f64::NAN).is_err());
 }

@@ -166,7 +166,7 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
         } => {
             let z = check_noise(noise_multiplier)?;
             if !(rate > 0.0 && rate <= 1.0) {
-                let (name, allowed) = ("sampling rate", "above 0 and up to 1");
+                let (name, allowed) = ("sampling rate", "a number above 0 and at most 1");
                 return Err(AccountError::Parameter { name, value: rate, allowed });
             }
             if rate == 1.0 {

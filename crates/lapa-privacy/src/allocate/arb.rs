@@ -93,7 +93,7 @@ impl Allocator for Arb {
             other => return Err(other.instead_of("arb")),
         };
         let inside = (RANGE.0..=RANGE.1).contains(&memory.factor);
-        check("factor", memory.factor, inside, "from 0.5 to 4")?;
+        check("factor", memory.factor, inside, "a number from 0.5 to 4")?;
         if let Some(norm) = memory.norm {
             not_negative("norm", norm)?;
         }

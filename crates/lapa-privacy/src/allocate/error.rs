@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AllocateError {
     /// A number is out of its range.
-    #[error("{name} is {value}: allowed is {allowed}")]
+    #[error("{name} = {value}: expected {allowed}")]
     Parameter {
         /// Which number.
         name: &'static str,

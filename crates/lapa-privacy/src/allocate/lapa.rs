@@ -253,7 +253,7 @@ impl Allocator for Lapa {
             "allocated budget",
             memory.allocated,
             (0.0..=total).contains(&memory.allocated),
-            "from 0 to the total",
+            "a number from 0 to the total",
         )?;
         if let Some(error) = memory.pid_error {
             not_negative("PID-like error", error)?;
@@ -262,7 +262,7 @@ impl Allocator for Lapa {
         check("number of angles", known as f64, known == devices, "the number of devices")?;
         for smoothed in memory.angles.iter().flatten() {
             let inside = (0.0..=PI).contains(&smoothed.angle);
-            check("smoothed angle", smoothed.angle, inside, "from 0 to π")?;
+            check("smoothed angle", smoothed.angle, inside, "a number from 0 to π")?;
             count("rounds of an angle", smoothed.rounds)?;
         }
         let seen = memory.window.len();
@@ -272,13 +272,18 @@ impl Allocator for Lapa {
         }
         let kept = state.vectors.len();
         let fits = kept == seen.min(2) && kept == memory.variances.len();
-        check("number of gradients", kept as f64, fits, "two, or one for each round before")?;
+        check("number of gradients", kept as f64, fits, "two, or one per earlier round")?;
         for &variance in &memory.variances {
             not_negative("variance of the noise", variance)?;
         }
         for gradient in &state.vectors {
             let len = gradient.len();
-            check("gradient's length", len as f64, len == state.vectors[0].len(), "one for all")?;
+            check(
+                "length of a gradient",
+                len as f64,
+                len == state.vectors[0].len(),
+                "equal lengths",
+            )?;
             for &value in gradient {
                 check("gradient", value.into(), value.is_finite(), "a finite number")?;
             }

@@ -174,7 +174,7 @@ fn check(terms: &DeclaredBudget) -> Result<(), LedgerError> {
     let DeclaredBudget { kind: _, epsilon, delta, capacity } = *terms;
     for (name, value, allowed, ok) in [
         ("epsilon", epsilon, "above 0", epsilon > 0.0),
-        ("delta", delta, "above 0 and below 1", delta > 0.0 && delta < 1.0),
+        ("delta", delta, "a number above 0 and below 1", delta > 0.0 && delta < 1.0),
         ("capacity", capacity, "from 0", capacity >= 0.0),
     ] {
         if !ok {

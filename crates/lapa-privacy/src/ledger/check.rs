@@ -21,10 +21,10 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
         return damaged(state);
     }
     if tx.prepare("PRAGMA foreign_key_check").and_then(|mut sql| sql.exists([])).at(path)? {
-        return damaged("a record belongs to no run, device or data set".into());
+        return damaged("a record has no run, device or data set".into());
     }
     if Seal::read(&tx).at(path)? != Seal::computed(&tx).at(path)? {
-        return damaged("its records are not those that were written".into());
+        return damaged("its records were changed after they were written".into());
     }
     let spent = sums(&tx, path)?;
     let mut statement = tx.prepare("SELECT rowid, device, spent FROM account").at(path)?;
@@ -36,7 +36,7 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
         let sum = spent.get(&account).copied().unwrap_or_default();
         if recorded != sum {
             return damaged(format!(
-                "it says that {recorded} was spent on device {device}, and its releases cost {sum}"
+                "device {device} has spent {recorded}, but its releases cost {sum}"
             ));
         }
     }

@@ -13,27 +13,27 @@ use crate::mechanism::EntropyError;
 #[non_exhaustive]
 pub enum LedgerError {
     /// There is no such file.
-    #[error("{}: there is no such ledger", path.display())]
+    #[error("{}: no such ledger", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
     },
     /// The file is something else.
-    #[error("{}: this file is not a ledger", path.display())]
+    #[error("{}: not a ledger", path.display())]
     NotALedger {
         /// The file.
         path: PathBuf,
     },
     /// A folder, a pipe or the like.
-    #[error("{}: this is not a regular file, so it cannot be a ledger", path.display())]
+    #[error("{}: not a regular file, so it cannot be a ledger", path.display())]
     NotAFile {
         /// The obstacle.
         path: PathBuf,
     },
     /// The file is empty, which a ledger never is.
     #[error(
-        "{}: this file is empty, so what was spent is not known: put back the newest copy of the \
-         ledger, or remove the file if there never was one",
+        "{}: the file is empty, so the spent budget is unknown: restore the newest copy of the \
+         ledger, or remove the file if it never was one",
         path.display()
     )]
     Empty {
@@ -42,8 +42,8 @@ pub enum LedgerError {
     },
     /// A write-ahead log without its ledger.
     #[error(
-        "{}: this ledger is gone, and its log {} is still there: put the ledger back, or move its \
-         log away if that is not wanted",
+        "{}: the ledger is missing, but its log {} is still there: restore the ledger, or move its \
+         log away",
         path.display(),
         log.display()
     )]
@@ -55,8 +55,8 @@ pub enum LedgerError {
     },
     /// The file is no longer the one that was opened.
     #[error(
-        "{}: this ledger was moved, removed, emptied or replaced while it was in use, so nothing \
-         more is released: put it back with its log, then go on",
+        "{}: the ledger was moved, removed, emptied or replaced during use, so nothing more is \
+         released: restore it with its log, then continue",
         path.display()
     )]
     Moved {
@@ -65,8 +65,8 @@ pub enum LedgerError {
     },
     /// The ledger was written by another version of this program.
     #[error(
-        "{}: this ledger has version {found}, and this program knows version {known}: use it with \
-         the program that made it",
+        "{}: the ledger has version {found}, but this program reads version {known}: use the program \
+         that wrote it",
         path.display()
     )]
     Version {
@@ -79,8 +79,8 @@ pub enum LedgerError {
     },
     /// The file is damaged, or something else has written to it.
     #[error(
-        "{}: this ledger is damaged: {detail}. What was spent cannot be read from it: put back its \
-         newest whole copy",
+        "{}: the ledger is damaged: {detail}. The spent budget cannot be read from it: restore its \
+         newest intact copy",
         path.display()
     )]
     Corrupt {
@@ -91,7 +91,7 @@ pub enum LedgerError {
     },
     /// Another process kept the ledger locked.
     #[error(
-        "{}: another process kept this ledger locked for {} seconds",
+        "{}: another process locked the ledger for more than {} seconds",
         path.display(),
         BUSY_TIMEOUT.as_secs()
     )]
@@ -100,14 +100,14 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// The file may not be written.
-    #[error("{}: this ledger is read-only", path.display())]
+    #[error("{}: the ledger is read-only", path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
     /// The place cannot hold a write-ahead log, so a crash could lose a release.
     #[error(
-        "{}: a ledger needs a file with a write-ahead log; only mode \"{mode}\" is possible here",
+        "{}: a ledger needs a file system with write-ahead logs; here only mode \"{mode}\" works",
         path.display()
     )]
     NotDurable {
@@ -141,7 +141,7 @@ pub enum LedgerError {
         source: EntropyError,
     },
     /// A number is out of its range.
-    #[error("{name} is {value}: allowed is {allowed}")]
+    #[error("{name} = {value}: expected {allowed}")]
     Parameter {
         /// Which number.
         name: &'static str,
@@ -151,7 +151,7 @@ pub enum LedgerError {
         allowed: &'static str,
     },
     /// A device is named twice in one call.
-    #[error("device {device} is named twice: once per call is allowed")]
+    #[error("device {device} is listed twice: expected once per call")]
     Twice {
         /// The device.
         device: u32,
@@ -159,8 +159,8 @@ pub enum LedgerError {
     /// The data set is recorded with another partition, so that budgets per device would no longer
     /// cover the records they were declared for.
     #[error(
-        "data {data} is recorded with partition {recorded}, not {given}: budgets per device hold \
-         only for the records each device had"
+        "data {data} is recorded with partition {recorded}, not {given}: a device's budget holds only \
+         for the records that the device had"
     )]
     Partition {
         /// The data set.
@@ -172,9 +172,9 @@ pub enum LedgerError {
     },
     /// What a device has spent was counted in another way.
     #[error(
-        "device {device} of data {data} was declared with {recorded}, this run declares {given}: \
-         how its spending is counted and delta must stay the same (privacy.delta, allocator, \
-         sampling, adjacency and noise decide them)"
+        "device {device} of data {data} was declared with {recorded}, but this run declares {given}: \
+         the kind of filter and delta must stay the same (they follow from privacy.delta, \
+         allocator, sampling, adjacency and noise)"
     )]
     Terms {
         /// The data set.
@@ -187,7 +187,7 @@ pub enum LedgerError {
         given: String,
     },
     /// A resumed run is not the run that was begun.
-    #[error("run {run} was begun with {recorded}, not with {given}: a resumed run stays as it was")]
+    #[error("run {run} began with {recorded}, not with {given}: a resumed run must not change")]
     Resumed {
         /// The run.
         run: String,
@@ -197,13 +197,13 @@ pub enum LedgerError {
         given: String,
     },
     /// The run was never begun.
-    #[error("run {run} is not in this ledger: it must begin before its first round")]
+    #[error("run {run} is not in this ledger: begin the run before its first round")]
     NotBegun {
         /// The run.
         run: String,
     },
     /// The run was begun without this device.
-    #[error("run {run} was begun without device {device}")]
+    #[error("run {run} began without device {device}")]
     UnknownDevice {
         /// The run.
         run: String,
@@ -211,7 +211,7 @@ pub enum LedgerError {
         device: u32,
     },
     /// The run's noise cannot change its source.
-    #[error("run {run} repeats rounds by {recorded}, not by {given}")]
+    #[error("run {run} began with {recorded} for repeated rounds, not with {given}")]
     Repeat {
         /// The run.
         run: String,
@@ -222,8 +222,8 @@ pub enum LedgerError {
     },
     /// A repeated round would release something else under the same key.
     #[error(
-        "round {round} of run {run}, device {device}, is recorded with {recorded}; repeated with \
-         {given}: a repeat must be the same"
+        "round {round} of run {run}, device {device}: recorded with {recorded} but repeated with \
+         {given}: a repeated release must be identical"
     )]
     Conflict {
         /// The run.
@@ -239,7 +239,7 @@ pub enum LedgerError {
     },
     /// A release costs more than is left.
     #[error(
-        "round {round} of run {run}, device {device}: the release costs {cost} and {left} is left"
+        "round {round} of run {run}, device {device}: the release costs {cost}, but only {left} is left"
     )]
     Overspent {
         /// The run.
@@ -254,7 +254,7 @@ pub enum LedgerError {
         left: f64,
     },
     /// Something without noise was given a finite cost.
-    #[error("{what} has no noise and costs {cost}: allowed is infinity")]
+    #[error("{what} has no noise, so its cost must be infinite, not {cost}")]
     NonPrivate {
         /// What it was.
         what: String,
@@ -262,7 +262,7 @@ pub enum LedgerError {
         cost: f64,
     },
     /// The event has a number that is not finite.
-    #[error("this event cannot be recorded, all its numbers must be finite: {event}")]
+    #[error("the event cannot be recorded because it has a number that is not finite: {event}")]
     Unrecordable {
         /// The event.
         event: String,

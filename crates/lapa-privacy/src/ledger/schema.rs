@@ -118,7 +118,7 @@ pub(super) fn identify(conn: &Connection, path: &Path) -> Result<(), LedgerError
         Some(part) => {
             let [kind, name, ..] = part;
             let what = if known.contains(part) { "lacks" } else { "has an unknown" };
-            let detail = format!("it {what} {kind} {name}, as if another program had changed it");
+            let detail = format!("it {what} {kind} {name}, so another program may have changed it");
             Err(LedgerError::Corrupt { path: PathBuf::from(path), detail })
         }
     }

@@ -57,7 +57,7 @@ fn a_locked_ledger_says_so() {
     ledger.conn.busy_timeout(Duration::from_millis(1)).unwrap();
     let error = ledger.offer("run", 1, Repeat::Replay, 0.0, &[]).err().unwrap();
     assert!(matches!(&error, LedgerError::Busy { path: at } if *at == path), "{error:?}");
-    assert!(error.to_string().contains("locked for 10 seconds"), "{error}");
+    assert!(error.to_string().contains("locked the ledger for more than 10 seconds"), "{error}");
     // Reading goes on meanwhile.
     assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
 }

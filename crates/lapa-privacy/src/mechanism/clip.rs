@@ -21,7 +21,7 @@ pub struct Clipped {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClipError {
     /// A coordinate is not finite.
-    #[error("coordinate {index} is {value}: allowed is a finite number")]
+    #[error("coordinate {index} = {value}: expected a finite number")]
     NotFinite {
         /// Its index.
         index: usize,
@@ -29,7 +29,7 @@ pub enum ClipError {
         value: f32,
     },
     /// No vector can be clipped to this norm.
-    #[error("clip_norm is {value}: allowed is a finite number from {SMALLEST_CLIP_NORM:e}")]
+    #[error("clip_norm = {value}: expected a finite number from {SMALLEST_CLIP_NORM:e}")]
     ClipNorm {
         /// C
         value: f64,

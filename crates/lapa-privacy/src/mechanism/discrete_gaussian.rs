@@ -32,7 +32,10 @@ impl DiscreteGaussian {
     /// at most 1 + 2⁻³¹.
     pub fn new(sigma: f64) -> Result<Self, SigmaError> {
         if !(SMALLEST_SIGMA..=LARGEST_SIGMA).contains(&sigma) {
-            return Err(SigmaError { value: sigma, allowed: "from 2^-10 to 2^40 grid steps" });
+            return Err(SigmaError {
+                value: sigma,
+                allowed: "a number from 2^-10 to 2^40 grid steps",
+            });
         }
         let t = sigma as u64 + 1;
         // σ = mantissa·2^exponent, exactly.

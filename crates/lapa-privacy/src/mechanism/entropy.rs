@@ -6,7 +6,7 @@ use rand_chacha::ChaCha20Rng;
 
 /// The operating system gave no randomness.
 #[derive(Debug, thiserror::Error)]
-#[error("the operating system gave no randomness, without which nothing may be released: {0}")]
+#[error("the operating system provides no randomness, so nothing is released: {0}")]
 pub struct EntropyError(#[source] rand::rngs::SysError);
 
 /// ChaCha20 with a fresh 256-bit seed of the operating system, for the noise and the batches of

@@ -37,7 +37,7 @@ pub fn release_gaussian<R: Rng + ?Sized>(
 /// Noise on one coordinate after the other.
 fn noised<R: Rng + ?Sized>(sigma: f64, rng: &mut R) -> Result<impl FnMut(f64) -> f32, SigmaError> {
     if !(0.0..=LARGEST_SIGMA).contains(&sigma) {
-        return Err(SigmaError { value: sigma, allowed: "from 0 to 1e36" });
+        return Err(SigmaError { value: sigma, allowed: "a number from 0 to 1e36" });
     }
     Ok(move |value| match sigma > 0.0 {
         true => (value + sigma * rng.sample::<f64, _>(StandardNormal)) as f32,
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(add_gaussian(&mut vector, 0.0, &mut rng), Ok(()));
         for bad in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e37] {
             let error = add_gaussian(&mut vector, bad, &mut rng).unwrap_err();
-            assert!(error.to_string().starts_with("sigma is "), "{error}");
+            assert!(error.to_string().starts_with("sigma = "), "{error}");
         }
         assert_eq!(vector.map(f32::to_bits), [1.0, -0.0, f32::MAX].map(f32::to_bits));
     }

@@ -19,7 +19,7 @@ const SUM_END: f64 = (1u64 << 62) as f64;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GridError {
     /// A number is out of its range.
-    #[error("{name} is {value}: allowed is {allowed}")]
+    #[error("{name} = {value}: expected {allowed}")]
     Parameter {
         /// Which number.
         name: &'static str,
@@ -56,7 +56,7 @@ impl Grid {
     pub fn new(step: f64, clip_norm: f64, samples: u64) -> Result<Self, GridError> {
         let parameter = |name, value, allowed| Err(GridError::Parameter { name, value, allowed });
         if !(1e-30..=1e30).contains(&step) {
-            return parameter("step", step, "from 1e-30 to 1e30");
+            return parameter("step", step, "a number from 1e-30 to 1e30");
         }
         if !(clip_norm > 0.0 && clip_norm.is_finite()) {
             return parameter("clip_norm", clip_norm, "a finite number above 0");

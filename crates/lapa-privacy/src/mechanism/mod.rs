@@ -20,7 +20,7 @@ pub use grid::{Grid, GridError};
 
 /// A standard deviation that no noise can be drawn with.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("sigma is {value}: allowed is {allowed}")]
+#[error("sigma = {value}: expected {allowed}")]
 pub struct SigmaError {
     /// Its value.
     pub value: f64,

@@ -112,7 +112,7 @@ fn other_hands_are_noticed() {
             assert!(matches!(error, LedgerError::Corrupt { .. }), "{sql}: {error}");
             let text = error.to_string();
             assert!(text.contains(path.to_str().unwrap()), "{text}");
-            assert!(text.contains("put back its newest whole copy"), "{text}");
+            assert!(text.contains("restore its newest intact copy"), "{text}");
         }
     }
     fs::write(&path, &whole).unwrap();

@@ -108,7 +108,7 @@ fn a_ledger_of_another_version_is_refused() {
         let error = opened.unwrap_err();
         assert!(matches!(error, LedgerError::Version { found: 2, known: 3, .. }));
         assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
-        assert!(error.to_string().contains("the program that made it"), "{error}");
+        assert!(error.to_string().contains("use the program that wrote it"), "{error}");
     }
 }
 

@@ -156,7 +156,10 @@ fn a_run_cannot_change_how_it_repeats() {
     round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, 0.25)]).unwrap();
     // Fresh noise was drawn: a replay would be a second release, for free.
     let error = round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.25)]).unwrap_err();
-    assert_eq!(error.to_string(), "run run repeats rounds by charge-again, not by replay");
+    assert_eq!(
+        error.to_string(),
+        "run run began with charge-again for repeated rounds, not with replay"
+    );
     assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.25));
 }
 

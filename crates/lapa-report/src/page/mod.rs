@@ -206,7 +206,7 @@ impl Page {
              <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
              <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n{lead}\
              {contents}</header>\n<main>\n{}</main>\n\
-             <footer id=\"end\">Written by lapa {}. This file stands alone: it needs no network \
+             <footer id=\"end\">Written by lapa {}. This file is self-contained: it needs no network \
              and runs no scripts.</footer>\n</body>\n</html>\n",
             self.body,
             env!("CARGO_PKG_VERSION"),

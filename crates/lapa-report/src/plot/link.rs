@@ -32,10 +32,10 @@ pub fn plot_links(
 ) -> Result<[PathBuf; 2], PlotError> {
     let every = links.len().div_ceil(MOST_POINTS).max(1);
     let title = match every {
-        1 => "Links seen from above".into(),
+        1 => "Map of the radio links".into(),
         _ => {
             let shown = links.len().div_ceil(every);
-            format!("Links seen from above ({shown} of {} devices)", links.len())
+            format!("Map of the radio links ({shown} of {} devices)", links.len())
         }
     };
     let class = |link: &Link| CLASSES.iter().position(|&(most, ..)| link.ser <= most);
@@ -69,8 +69,8 @@ pub fn plot_sweep(
     let shown = |ser: f64| ser.max(LEAST_SER);
     let curve =
         points.iter().map(|(x, ser)| (*x, shown(ser.median), [ser.min, ser.max].map(shown)));
-    let y_label = "SER, median and range (1e-6: or less)";
-    let mut figure = Figure::new("Symbol error rate over devices", x_label, y_label).log_y();
+    let y_label = "Symbol error rate (median, min–max; floor 10⁻⁶)";
+    let mut figure = Figure::new("Symbol error rate of the devices", x_label, y_label).log_y();
     if log_x {
         figure = figure.log_x();
     }

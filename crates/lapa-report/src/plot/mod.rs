@@ -44,7 +44,7 @@ pub use series::Series;
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
     /// There is nothing to draw.
-    #[error("{}: the plot has no point that can be drawn", stem.display())]
+    #[error("{}: the plot has no finite point", stem.display())]
     NoPoints {
         /// Path of the plot without its ending.
         stem: PathBuf,

@@ -41,7 +41,7 @@ pub fn plot_run(
         false => "Artificial and channel noise".into(),
     };
     if let Some(sigma) = initial_sigma {
-        noise_title += &format!(", σ₀² = {}", sigma * sigma);
+        noise_title += &format!(", σ₀ = {sigma}");
     }
     // Where the channel's noise stands in for artificial noise the two differ.
     let differs =
@@ -70,7 +70,7 @@ pub fn plot_run(
     let (asked, any) = (!required.is_empty(), !noise.is_empty());
     if any || asked {
         let mut figure =
-            Figure::new(noise_title, "Round", "σ, median and range over devices").log_y();
+            Figure::new(noise_title, "Round", "σ per coordinate (median, min–max)").log_y();
         if any {
             figure = figure.line(Series::with_band("artificial", noise));
         }
@@ -83,10 +83,11 @@ pub fn plot_run(
         figures.push(("noise", figure));
     }
     if !provable.is_empty() && !claimed.is_empty() {
-        let figure = Figure::new("Spent by the worst device", "Round", "ε").log_y();
+        let figure =
+            Figure::new("Privacy loss of the worst device", "Round", "ε spent so far").log_y();
         let figure = figure
-            .line(Series::new("provable, worst device", provable))
-            .line(Series::new("the paper's sum, worst device", claimed));
+            .line(Series::new("proven", provable))
+            .line(Series::new("the paper's sum", claimed));
         figures.push(("privacy", figure));
     }
     let mut written = Vec::new();
@@ -102,7 +103,7 @@ pub fn plot_partition(rows: &[Vec<u32>], stem: &Path) -> Result<[PathBuf; 2], Pl
     let labels = rows.iter().map(Vec::len).max().unwrap_or(0);
     let names = (0..labels).map(|label| label.to_string());
     let empty =
-        StackedBars::new("Samples per label on each device", "Device", "Samples", "Label", names);
+        StackedBars::new("Samples per device and label", "Device", "Samples", "Label", names);
     let bars = rows.iter().enumerate().fold(empty, |bars, (device, counts)| {
         bars.bar(device.to_string(), counts.iter().map(|&count| f64::from(count)).collect())
     });

@@ -123,19 +123,21 @@ impl PaperFigure for Aggregation {
         });
         let rows: Vec<_> = digital.chain(ideal).collect();
         Chapter {
-            title: "Aggregation and selection of devices".into(),
-            text: "The paper's comparison of aggregation strategies. Six methods over the same \
-                   digital uplink (8 bits a coordinate, QPSK), local epochs, no noise for privacy, \
-                   and below the three rules over links without errors. A seed decides devices, \
-                   places and fading, the same for all."
-                .into(),
+            title: "Aggregation and device selection".into(),
+            text:
+                "The paper's comparison of aggregation strategies. Top: six methods over the same \
+                   digital uplink (8 bits per coordinate, QPSK), with local epochs and without \
+                   privacy noise. Bottom: the three rules over error-free links. The seed sets \
+                   devices, positions and fading, the same for all methods."
+                    .into(),
             pictures: vec![Picture {
                 name: "aggregation".into(),
-                caption: "Look at the order of the three rules (no selection), then at what a \
-                          threshold changes, then at BEDA with and without bit errors: it takes \
-                          the devices that pull the mean for the good ones, and large errors pull \
-                          most. A band is the 95 % interval of the mean over seeds."
-                    .into(),
+                caption:
+                    "Compare the three rules without selection, then the effect of a threshold, \
+                          then BEDA with and without bit errors: BEDA favors the devices that \
+                          dominate the mean, and large bit errors dominate it most. Bands are 95 % \
+                          intervals of the mean over the seeds."
+                        .into(),
                 drawing: Drawing::Panels(panels),
             }],
             tables: vec![accuracy_table(seen, "Method", &columns, rows)],
@@ -144,8 +146,8 @@ impl PaperFigure for Aggregation {
 
     fn judge(&self, seen: &Seen) -> Vec<Verdict> {
         let statement = "Wasserstein weights beat BEDA, and BEDA beats FedAvg";
-        let over_ideal = "The same over links without errors (not in the paper)";
-        let thresholds = "Selecting devices helps, most with a threshold of 1e-1";
+        let over_ideal = "The same over error-free links (not in the paper)";
+        let thresholds = "Device selection helps, most with an SER threshold of 1e-1";
         vec![
             Verdict::new("1", statement, order(seen, rules)),
             Verdict::new("1, ideal links", over_ideal, order(seen, ideal)),

@@ -124,9 +124,9 @@ pub fn shown_gain(estimate: Option<Estimate>) -> String {
 }
 
 /// Meaning of the accuracies of a quick look.
-const QUICK_ACCURACY: &str = "Test accuracy in percent, the mean of the last five evaluations. In the 30 rounds of a quick \
-     look these reach back to where the model still learns fast: the figures are far below the \
-     accuracy that the runs end with.";
+const QUICK_ACCURACY: &str = "Test accuracy in percent, mean of the last five evaluations. In the 30 rounds of a preview \
+     these include rounds in which the model still learns fast, so the values are far below the \
+     final accuracy.";
 
 /// Final accuracies in percent: a row for each name, a column for each of its curves.
 pub fn accuracy_table(
@@ -141,8 +141,8 @@ pub fn accuracy_table(
     let caption = match seen.settings.quick {
         true => QUICK_ACCURACY,
         false => {
-            "Test accuracy in percent, the mean of the last five evaluations, with half the width of \
-             its 95 % interval over seeds."
+            "Test accuracy in percent, mean of the last five evaluations, ± half-width of the 95 % \
+             interval over the seeds."
         }
     };
     let mut table = Table::new(caption, &headers);

@@ -143,9 +143,10 @@ impl PaperFigure for ComplexityFigure {
 
     fn chapter(&self, seen: &Seen) -> Chapter {
         let growth = seen.complexity.iter().flat_map(|complexity| &complexity.growth);
-        let mut panels = Panels::new("Time of a step of DDPG").columns(3).share_y();
+        let mut panels = Panels::new("Time per DDPG step").columns(3).share_y();
         let headers = ["Size", ">value", ">W", ">step (µs)", ">evaluation (µs)", ">exponent"];
-        let mut table = Table::new("One core of the machine that made this page.", &headers);
+        let mut table =
+            Table::new("Measured on one core of the machine that made this page.", &headers);
         for growth in growth {
             let line = |part: fn(&Timing) -> f64| {
                 growth.points.iter().map(move |point| (point.value as f64, part(point)))
@@ -153,7 +154,7 @@ impl PaperFigure for ComplexityFigure {
             let figure = Figure::new(growth.size, growth.size, "Microseconds").log_x().log_y();
             panels = panels.panel(
                 figure
-                    .line(Series::new("step of DDPG", line(|point| point.step_us)))
+                    .line(Series::new("DDPG step", line(|point| point.step_us)))
                     .line(Series::new("evaluation of P1", line(|point| point.evaluation_us))),
             );
             for point in &growth.points {
@@ -170,17 +171,17 @@ impl PaperFigure for ComplexityFigure {
         Chapter {
             title: "Complexity".into(),
             text:
-                "The paper gives O(W + N·W + α·T_th) for a step: networks of W parameters, a batch \
-                   of N, and the environment. A step here evaluates P1 on a recorded trace, so \
-                   that the last term is small; an environment that trains costs a whole run for \
-                   each step. Exponents are slopes of the time of a step in double logarithms."
+                "The paper states O(W + N·W + α·T_th) per step: networks of W parameters, a batch of \
+                   N, and the environment. Here a step evaluates P1 on a recorded trace, so the last \
+                   term is small; an environment that trains costs a whole run per step. Exponents \
+                   are slopes of log time against log size."
                     .into(),
             pictures: match seen.complexity {
                 Some(_) => vec![Picture {
                     name: "complexity".into(),
                     caption:
-                        "Look at the slopes: nearly flat in T, gentle in K, and steeper in the \
-                              width of the networks, where W grows with its square."
+                        "Slopes: nearly flat in T, gentle in K, and steeper in the width of the \
+                              networks, because W grows with its square."
                             .into(),
                     drawing: Drawing::Panels(panels),
                 }],

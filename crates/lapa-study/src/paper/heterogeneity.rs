@@ -64,17 +64,18 @@ impl PaperFigure for Heterogeneity {
             tables.push(accuracy_table(seen, name, &MIXES.map(mix), rows));
         }
         Chapter {
-            title: "Convergence by mix of IID and non-IID devices".into(),
+            title: "Convergence for mixes of IID and non-IID devices".into(),
             text: format!(
-                "The same four methods with noise of {SIGMA} in round 1, under six mixes of 15 \
-                 devices (IID + non-IID). The paper's label of its last column says 0 + 15, its \
-                 text speaks of 15 + 0: both are shown."
+                "The same four methods with σ₀ = {SIGMA}, for six mixes of 15 devices (IID + \
+                 non-IID). The last column of the paper's figure is labeled 0 + 15, but its text says \
+                 15 + 0: both are shown."
             ),
             pictures: vec![Picture {
                 name: "heterogeneity".into(),
-                caption: "Look at the distance between LAPA and no DP from left to right, and at \
-                          the last column, where all devices are alike."
-                    .into(),
+                caption:
+                    "How does the gap between LAPA and no DP change from left to right, and in \
+                          the last column, where all devices are IID?"
+                        .into(),
                 drawing: Drawing::Panels(panels),
             }],
             tables,
@@ -95,7 +96,7 @@ impl PaperFigure for Heterogeneity {
             let gap = |iid| {
                 seen.gains(&curve(Allocator::Lapa, data, iid), &curve(Allocator::None, data, iid))
             };
-            let what = format!("{name}: the gap to no DP at 3 + 12 less that at 9 + 6");
+            let what = format!("{name}: gap to no DP at 3 + 12 minus the gap at 9 + 6");
             mixes.push(Comparison::positive(what, None, difference(gap(3), gap(9))));
 
             let (lapa, none) =
@@ -103,11 +104,11 @@ impl PaperFigure for Heterogeneity {
             let mean = |curve| seen.each(curve, |finished| 100.0 * finished.mean_accuracy());
             let what = format!("{name}, 15 + 0: LAPA over no DP, mean accuracy of all evaluations");
             all_iid.push(Comparison::positive(what, None, difference(mean(&lapa), mean(&none))));
-            let what = format!("{name}, 15 + 0: no DP over LAPA at the end");
+            let what = format!("{name}, 15 + 0: no DP over LAPA, final accuracy");
             all_iid.push(Comparison::positive(what, None, seen.gains(&lapa, &none)));
         }
-        let statement = "LAPA beats uniform DP and ARB at every mix, and comes closer to no DP as \
-                         the share of IID devices grows";
+        let statement = "LAPA beats uniform DP and ARB at every mix, and approaches no DP as the \
+                         fraction of IID devices grows";
         let faster = "With all devices IID, LAPA converges slightly faster than no DP and ends \
                       slightly below it";
         vec![Verdict::new("4", statement, mixes), Verdict::new("4b", faster, all_iid)]

@@ -17,7 +17,7 @@ fn scatter() -> Option<Scatter> {
     let experiment = curve.cells(settings).ok()?.swap_remove(0).experiment().clone();
     let links = Links::new(&experiment).ok()?;
     let base = links.base_station();
-    let mut plot = Scatter::new("Devices seen from above", "x (m)", "y (m)", "");
+    let mut plot = Scatter::new("Device positions", "x (m)", "y (m)", "");
     for (number, region) in ["I", "II"].iter().zip(experiment.radio.regions.iter().flatten()) {
         plot = plot.rectangle(format!("Region {number}"), region.x, region.y);
     }
@@ -45,8 +45,8 @@ impl PaperFigure for Layout {
     fn chapter(&self, _: &Seen) -> Chapter {
         let picture = |scatter| Picture {
             name: "layout".into(),
-            caption: "Look at the two regions: distances of 40 to 70 m, so that path loss alone \
-                      sets devices up to 9 dB apart."
+            caption: "Two regions at distances of 40 to 70 m: path loss alone makes a difference \
+                      of up to 9 dB between devices."
                 .into(),
             drawing: Drawing::Scatter(scatter),
         };

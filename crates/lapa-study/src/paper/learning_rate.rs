@@ -58,17 +58,16 @@ impl PaperFigure for LearningRate {
         });
         Chapter {
             title: "Learning rate and heterogeneity".into(),
-            text: "Plain gradients on MNIST without momentum and noise, FedAvg weights, over \
-                   learning rates. The paper's condition for convergence asks for a smaller rate \
-                   the more the devices differ."
+            text: "Plain gradients on MNIST without momentum and noise, with FedAvg weights, for \
+                   several learning rates. The paper's convergence condition requires a smaller \
+                   rate the more the devices differ."
                 .into(),
             pictures: vec![Picture {
                 name: "learning-rate".into(),
                 caption:
-                    "Look at where each curve has its peak, and how far to the right it still \
-                          learns."
+                    "At which rate does each curve peak, and up to which rate does it still learn?"
                         .into(),
-                drawing: alone("Accuracy by learning rate", figure),
+                drawing: alone("Accuracy against learning rate", figure),
             }],
             tables: vec![accuracy_table(seen, "Devices", &RATES.map(|r| format!("λ = {r}")), rows)],
         }
@@ -77,13 +76,13 @@ impl PaperFigure for LearningRate {
     fn judge(&self, seen: &Seen) -> Vec<Verdict> {
         let [all, some, none] = MIXES.map(|iid| best_rates(seen, iid));
         let octaves = |what: &str, ours| {
-            let what = format!("best learning rate with {what}");
+            let what = format!("best learning rate, {what}");
             Comparison::new(what, "octaves", super::Test::Positive, None, ours)
         };
         let comparisons = vec![
-            octaves("15 + 0 over that with 5 + 10", difference(all.clone(), some.clone())),
-            octaves("5 + 10 over that with 0 + 15", difference(some, none.clone())),
-            octaves("15 + 0 over that with 0 + 15", difference(all, none)),
+            octaves("15 + 0 over 5 + 10", difference(all.clone(), some.clone())),
+            octaves("5 + 10 over 0 + 15", difference(some, none.clone())),
+            octaves("15 + 0 over 0 + 15", difference(all, none)),
         ];
         let statement = "The more the devices' data differ, the smaller the learning rate must be";
         vec![Verdict::new("9", statement, comparisons)]

@@ -19,7 +19,7 @@ fn curve(switch: Switch) -> Curve {
 fn panel(finished: &Finished, title: &str) -> Figure {
     type Part = fn(&Round) -> Option<f64>;
     let parts: [(&str, Part); 3] = [
-        ("asked for", |round| round.sigma_required),
+        ("required", |round| round.sigma_required),
         ("artificial", |round| round.sigma_artificial),
         ("channel", |round| round.sigma_channel),
     ];
@@ -59,16 +59,17 @@ impl PaperFigure for Mechanism {
         Chapter {
             title: "The noise-control mechanism".into(),
             text:
-                "LAPA on MNIST at average power, seed 0: the noise that the budget asks for, what \
-                   devices add, and what the channel adds, medians over the devices that send. An \
-                   amplitude that carries artificial noise must be scaled down to the same power, \
-                   so the channel's share rises and falls with it."
+                "LAPA on MNIST at average power, seed 0: required noise, artificial noise and \
+                   channel noise, medians over the transmitting devices. An amplitude with artificial \
+                   noise is scaled down to the same power, so channel noise rises and falls with \
+                   artificial noise."
                     .into(),
             pictures: vec![Picture {
                 name: "mechanism".into(),
                 caption:
-                    "Look at the end of artificial noise, T_th: as printed for all devices at \
-                          once; device by device the median falls when half of them have ended it."
+                    "Artificial noise ends at T_th: for all devices at once with the printed rule; \
+                          with the per-device rule the median falls when half of them have ended \
+                          it."
                         .into(),
                 drawing: Drawing::Panels(panels),
             }],

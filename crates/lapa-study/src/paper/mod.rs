@@ -84,8 +84,8 @@ pub fn cells(figures: &[&dyn PaperFigure], settings: Settings) -> Result<Vec<Cel
 pub fn verdicts(figures: &[&dyn PaperFigure], seen: &Seen) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = figures.iter().flat_map(|figure| figure.judge(seen)).collect();
     if figures.len() == self::figures().len() {
-        let statement = "The risk of privacy leakage falls about exponentially over rounds \
-                         (`lapa audit --attack inversion` tells; nothing here does)";
+        let statement = "The risk of privacy leakage falls about exponentially over the rounds (not \
+                         tested here; see `lapa audit --attack inversion`)";
         verdicts.push(Verdict::new("8", statement, Vec::new()));
     }
     verdicts.sort_by(|a, b| a.claim.cmp(&b.claim));

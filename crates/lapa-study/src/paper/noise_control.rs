@@ -29,8 +29,8 @@ impl Switch {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::Sum => "switch by the sum, as printed",
-            Self::PerDevice => "switch device by device",
+            Self::Sum => "sum rule, as printed",
+            Self::PerDevice => "per-device rule",
         }
     }
 
@@ -69,9 +69,8 @@ pub(super) fn of(data: &str, switch: Switch) -> [Curve; 3] {
 
 /// What the methods on MNIST are worth, the worst over seeds.
 fn privacy_table(seen: &Seen) -> Table {
-    let caption = "MNIST, the worst over seeds: provable ε with the channel's noise counted (κ = 1) \
-                   and without it, releases with less noise than asked for, and by which factor at \
-                   most.";
+    let caption = "MNIST, worst seed: proven ε with channel noise counted (κ = 1) and without it, \
+                   number of releases with less noise than required, and the largest factor.";
     let headers = ["Method", ">ε, κ = 1", ">ε, κ = 0", ">under-noised", ">worst factor"];
     let mut table = Table::new(caption, &headers);
     for switch in Switch::ALL {
@@ -108,7 +107,7 @@ impl PaperFigure for NoiseControl {
     }
 
     fn chapter(&self, seen: &Seen) -> Chapter {
-        let mut panels = Panels::new("Noise control by power").columns(2);
+        let mut panels = Panels::new("Noise control by transmit power").columns(2);
         for switch in Switch::ALL {
             for (data, name) in DATA {
                 let title = format!("{name}, {}", switch.name());
@@ -123,17 +122,17 @@ impl PaperFigure for NoiseControl {
             })
         });
         Chapter {
-            title: "Noise control with optimized and with average power".into(),
-            text: "Channel noise takes over from artificial noise, and powers are chosen by DDPG \
-                   after a pilot on synthetic digits, or are the same for all. The upper row has \
-                   the paper's switch, which looks at a sum over the devices and leaves some of \
-                   them with less noise than they asked for; in the lower row every device switches \
-                   for itself. The methods are not equally private: see the table."
+            title: "Noise control with optimized and average power".into(),
+            text: "Channel noise replaces artificial noise. Powers are chosen by DDPG after a pilot \
+                   on synthetic digits, or are equal. Top: the paper's sum rule, which compares sums \
+                   over the devices and leaves some devices with less noise than they need. Bottom: \
+                   every device switches by itself. The methods are not equally private; see the \
+                   table."
                 .into(),
             pictures: vec![Picture {
                 name: "noise-control".into(),
-                caption: "Look at what optimized power adds to average power, and whether it still \
-                          does when every device is protected."
+                caption: "How much does optimized power gain over average power, and does the gain \
+                          remain when every device is protected?"
                     .into(),
                 drawing: Drawing::Panels(panels),
             }],
@@ -170,7 +169,7 @@ impl PaperFigure for NoiseControl {
             comparisons
         };
         let statement = "LAPA with optimized power beats average power, and both beat ARB";
-        let honest = "The same where every device keeps its noise (not in the paper)";
+        let honest = "The same with enough noise on every device (not in the paper)";
         vec![
             Verdict::new("5", statement, judged(Switch::Sum)),
             Verdict::new("5, every device protected", honest, judged(Switch::PerDevice)),

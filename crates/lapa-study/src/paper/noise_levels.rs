@@ -31,7 +31,7 @@ impl PaperFigure for NoiseLevels {
     }
 
     fn chapter(&self, seen: &Seen) -> Chapter {
-        let figure = Figure::new("", "Standard deviation of the noise in round 1", "Test accuracy");
+        let figure = Figure::new("", "Initial noise σ₀ (round 1)", "Test accuracy");
         let figure = Allocator::ALL
             .into_iter()
             .filter_map(|allocator| {
@@ -45,19 +45,19 @@ impl PaperFigure for NoiseLevels {
             (allocator.name().to_owned(), curves.to_vec())
         });
         Chapter {
-            title: "Accuracy by initial noise".into(),
+            title: "Accuracy against initial noise".into(),
             text:
-                "Four ways to share out the budget over ideal links. All methods with noise begin \
-                   with the same noise in round 1; by the paper's arithmetic that is the same \
-                   budget, by a proof it is not."
+                "Four budget allocators over ideal links. All methods with noise start with the \
+                   same noise in round 1. By the paper's formula they then have the same budget; by \
+                   the proven ε they do not."
                     .into(),
             pictures: vec![Picture {
                 name: "noise-levels".into(),
                 caption:
-                    "Look at how early a curve leaves the level of no DP, and at the order of \
-                          the three methods where noise is large."
+                    "At which noise does each curve fall below no DP, and what is the order of the \
+                          three methods at large noise?"
                         .into(),
-                drawing: alone("Accuracy by initial noise, MNIST", figure),
+                drawing: alone("Accuracy against initial noise, MNIST", figure),
             }],
             tables: vec![accuracy_table(seen, "Method", &columns, rows)],
         }
@@ -74,7 +74,7 @@ impl PaperFigure for NoiseLevels {
                 Comparison::positive(what("LAPA over ARB"), None, gains(&arb, &lapa)),
                 Comparison::positive(what("ARB over uniform"), None, gains(&uniform, &arb)),
                 Comparison::new(
-                    what("no DP over LAPA, nearly the same (within a point)"),
+                    what("no DP over LAPA, within one point"),
                     "points",
                     Test::Within(NEARLY),
                     None,

@@ -55,8 +55,8 @@ impl PaperFigure for Overhead {
     }
 
     fn chapter(&self, seen: &Seen) -> Chapter {
-        let headers = ["What travels", "Direction", ">bytes in all", ">share of the uplink"];
-        let caption = "A run with LAPA on MNIST, all rounds, all devices.";
+        let headers = ["Content", "Direction", ">total bytes", ">fraction of the uplink"];
+        let caption = "One run of LAPA on MNIST, all rounds and devices.";
         let mut table = Table::new(caption, &headers);
         if let Some(finished) = seen.finished(&curve()).as_deref().and_then(|cells| cells.first()) {
             let bytes = Bytes::of(finished);
@@ -67,7 +67,7 @@ impl PaperFigure for Overhead {
                 table.row([what.to_owned(), "up".into(), part.to_string(), share(part)]);
             }
             table.row([
-                "the global model".into(),
+                "global model".into(),
                 "down".into(),
                 bytes.models.to_string(),
                 "".to_owned(),
@@ -75,11 +75,10 @@ impl PaperFigure for Overhead {
         }
         Chapter {
             title: "Communication overhead".into(),
-            text: "The paper says that its workflow sends nothing but gradients. Wasserstein \
-                   weights need the devices' label histograms, once. Running statistics of batch \
-                   norm, which are no part of a gradient either, stay out: the base station takes \
-                   them from its test images. Budgets are decided by the base station from what it \
-                   receives anyway."
+            text: "The paper states that its workflow sends nothing but gradients. Wasserstein \
+                   weights need the label histograms of the devices once. The running statistics of \
+                   batch norm are not sent: the base station computes them on its test images. The \
+                   base station allocates budgets from values that it receives anyway."
                 .into(),
             pictures: Vec::new(),
             tables: vec![table],
@@ -88,7 +87,7 @@ impl PaperFigure for Overhead {
 
     fn judge(&self, seen: &Seen) -> Vec<Verdict> {
         let ours = seen.each(&curve(), |finished| Bytes::of(finished).histograms as f64);
-        let what = "on the uplink and no gradient: label histograms, once";
+        let what = "uplink bytes that are not gradients: label histograms, once";
         let comparison = Comparison::new(what, "bytes", Test::Within(0.0), Some(0.0), ours);
         let statement = "Nothing but gradients is sent";
         vec![Verdict::new("6", statement, vec![comparison])]

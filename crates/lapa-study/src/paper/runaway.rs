@@ -33,7 +33,7 @@ impl PaperFigure for Runaway {
 
     fn chapter(&self, seen: &Seen) -> Chapter {
         let curves = [relative(), printed()];
-        let noise = Figure::new("Noise asked for", "Round", "Standard deviation").log_y();
+        let noise = Figure::new("Required noise", "Round", "Standard deviation").log_y();
         let noise = curves
             .iter()
             .filter_map(|curve| {
@@ -47,15 +47,16 @@ impl PaperFigure for Runaway {
         let accuracy = convergence_figure(seen, "Accuracy", &curves);
         Chapter {
             title: "The PID-like error as printed".into(),
-            text: "All other figures have the relative change of the global gradient where the \
-                   paper prints its norm. This is why: noise makes the printed error larger, a \
-                   larger error makes the budget smaller, and that makes more noise."
+            text: "All other figures use the relative change of the global gradient; the paper \
+                   prints its norm. The reason is a feedback loop: noise increases the printed \
+                   error, a larger error decreases the budget, and a smaller budget needs more \
+                   noise."
                 .into(),
             pictures: vec![Picture {
                 name: "as-printed".into(),
                 caption:
-                    "Look at the first rounds: the noise of the printed form (median over the \
-                          devices, seed 0) leaves every scale."
+                    "In the first rounds the noise of the printed form (median over the devices, \
+                          seed 0) diverges."
                         .into(),
                 drawing: Drawing::Panels(
                     Panels::new("LAPA as printed").columns(2).panel(noise).panel(accuracy),

@@ -53,16 +53,17 @@ impl PaperFigure for TotalPower {
             (switch.name().to_owned(), curves.to_vec())
         });
         Chapter {
-            title: "Is there a best total power?".into(),
-            text: "LAPA on MNIST with the same power for every device, over total powers a factor \
-                   of 4 apart. The paper argues that too much power costs artificial noise and too \
-                   little drowns the update."
+            title: "Optimal total power".into(),
+            text: "LAPA on MNIST with equal power on every device, for total powers a factor of 4 \
+                   apart. The paper argues that too much power requires more artificial noise, and \
+                   that too little buries the update in noise."
                 .into(),
             pictures: vec![Picture {
                 name: "total-power".into(),
-                caption: "Look for a maximum of accuracy and a minimum of the bound between the \
-                          ends."
-                    .into(),
+                caption:
+                    "Is there a maximum of accuracy and a minimum of the bound between the two \
+                          ends?"
+                        .into(),
                 drawing: Drawing::Panels(
                     Panels::new("Total power").columns(2).panel(accuracy).panel(bound),
                 ),
@@ -86,13 +87,15 @@ impl PaperFigure for TotalPower {
                 .max_by(|(a, _), (b, _)| a.total_cmp(b))
                 .map(|(_, curve)| curve);
             let gains = |over: &Curve| seen.gains(over, best?);
-            let what = |text: &str| format!("{}: best power in between over {text}", switch.name());
+            let what =
+                |text: &str| format!("{}: best intermediate power over {text}", switch.name());
             comparisons.extend([
-                Comparison::positive(what("the least"), None, gains(&least)),
-                Comparison::positive(what("the most"), None, gains(&most)),
+                Comparison::positive(what("the lowest"), None, gains(&least)),
+                Comparison::positive(what("the highest"), None, gains(&most)),
             ]);
         }
-        let statement = "Transmit power has an optimum in between: too much hurts, and too little";
+        let statement =
+            "Transmit power has an intermediate optimum: too much hurts, and so does too little";
         vec![Verdict::new("7", statement, comparisons)]
     }
 }

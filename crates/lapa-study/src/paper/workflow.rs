@@ -25,17 +25,17 @@ impl PaperFigure for Workflow {
             let (rounds, devices) = (u64::from(summary.rounds), u64::from(summary.devices));
             let per_upload = |bytes: u64| kilobytes(bytes / rounds / devices);
             let up = format!("{} each", per_upload(bytes.gradients));
-            let down = format!("{} a round", kilobytes(bytes.models / rounds));
+            let down = format!("{} per round", kilobytes(bytes.models / rounds));
             let clip = format!("{PARAMETERS} coordinates");
             let histograms = format!("histograms: {} B, once", bytes.histograms);
-            let gradient = format!("gradients: {} a round", kilobytes(bytes.gradients / rounds));
+            let gradient = format!("gradients: {} per round", kilobytes(bytes.gradients / rounds));
             let diagram = Diagram::new("One round, with the bytes of a run")
                 .lane("Device k")
                 .lane("Radio")
                 .lane("Base station")
                 .boxed((0, 0), "learn", ["gradient of a batch", &clip])
                 .boxed((0, 1), "clip", ["norm at most C"])
-                .boxed((0, 2), "add noise", ["by the share of", "the budget"])
+                .boxed((0, 2), "add noise", ["by the device's", "budget"])
                 .boxed((1, 2), "uplink", [gradient.as_str(), &histograms])
                 .boxed((2, 2), "aggregate", ["weights by labels", "and links"])
                 .boxed((2, 1), "allocate", ["change of the global", "gradient, angles"])
@@ -51,17 +51,15 @@ impl PaperFigure for Workflow {
                 .arrow((1, 0), (0, 0), "");
             Picture {
                 name: "workflow".into(),
-                caption: "Look at what goes up: gradients, and beside them a little that the \
-                          paper does not mention."
+                caption: "The uplink carries gradients, and a few bytes that the paper does not \
+                          mention."
                     .into(),
                 drawing: Drawing::Diagram(diagram),
             }
         });
         Chapter {
             title: "Workflow".into(),
-            text: "The order of a round, drawn with the bytes that a run of LAPA on MNIST really \
-                   sent."
-                .into(),
+            text: "The steps of a round, with the bytes that a run of LAPA on MNIST sent.".into(),
             pictures: pictures.into_iter().collect(),
             tables: Vec::new(),
         }

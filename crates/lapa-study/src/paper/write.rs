@@ -17,8 +17,8 @@ fn overview(verdicts: &[Verdict]) -> Option<Picture> {
         let with_number = |c: &&Comparison| c.paper.is_some() && c.unit == "points";
         verdict.comparisons.iter().filter(with_number).cloned().collect::<Vec<_>>()
     };
-    let mut forest =
-        Forest::new("The paper's gains and ours", "Points of accuracy").reference("the paper");
+    let mut forest = Forest::new("Gains in the paper and here", "Gain in accuracy (points)")
+        .reference("the paper");
     let mut rows = 0;
     for verdict in verdicts {
         let comparisons = numbered(verdict);
@@ -35,8 +35,8 @@ fn overview(verdicts: &[Verdict]) -> Option<Picture> {
     }
     (rows > 0).then(|| Picture {
         name: "overview".into(),
-        caption: "Look at which of our 95 % intervals reach across 0, and which hold the paper's \
-                  number."
+        caption: "Which of our 95 % intervals include 0, and which include the number of the \
+                  paper?"
             .into(),
         drawing: Drawing::Forest(forest),
     })
@@ -53,9 +53,9 @@ fn badge(word: Word) -> Badge {
 
 /// One row for each claim.
 fn verdict_table(verdicts: &[Verdict]) -> Table {
-    let headers = ["Claim", "The paper says", "Verdict", ">comparisons that hold"];
-    let caption = "Reproduced: every comparison has the paper's sign, with a 95 % interval that \
-                   excludes 0. In part: some have.";
+    let headers = ["Claim", "Statement of the paper", "Verdict", ">comparisons that hold"];
+    let caption = "Reproduced: every comparison has the sign of the paper, with a 95 % interval that \
+                   excludes 0. In part: only some do.";
     let mut table = Table::new(caption, &headers);
     for verdict in verdicts {
         let hold = verdict.comparisons.iter().filter(|c| c.holds == Some(true)).count();
@@ -71,7 +71,8 @@ fn verdict_table(verdicts: &[Verdict]) -> Table {
 
 /// One row for each comparison of a claim.
 fn comparison_table(verdict: &Verdict) -> Table {
-    let headers = ["Comparison", ">the paper", ">ours", "Unit", "holds", "paper's number in ours"];
+    let headers =
+        ["Comparison", ">paper", ">ours", "Unit", "holds", "our interval includes the paper"];
     let caption = format!("Claim {}: {}.", verdict.claim, verdict.statement);
     let mut table = Table::new(&caption, &headers);
     let yes_no = |value: Option<bool>| match value {
@@ -117,8 +118,8 @@ pub fn write_all(
     if let Some(picture) = overview(&verdicts) {
         picture.save(&folder)?;
         chapters.push(Chapter {
-            title: "The paper's numbers".into(),
-            text: "The gains that the paper puts a number to, beside ours.".into(),
+            title: "Numbers of the paper".into(),
+            text: "The gains for which the paper gives a number, next to ours.".into(),
             pictures: vec![picture],
             tables: Vec::new(),
         });
@@ -151,7 +152,7 @@ pub fn write_all(
     )?;
     write_json(&out.join("timings.json"), &timings(figures, seen))?;
     let title = match seen.settings.quick {
-        true => "Reproduction of the paper: a quick look",
+        true => "Reproduction of the paper: preview",
         false => "Reproduction of the paper",
     };
     write_pages(out, "report", title, &lead(seen), &chapters)?;
@@ -163,12 +164,12 @@ fn lead(seen: &Seen) -> String {
     let version = env!("CARGO_PKG_VERSION");
     match seen.settings.quick {
         true => format!(
-            "lapa {version}. A QUICK LOOK with one seed and 30 rounds: curves are short, there are \
-             no intervals, and no claim is judged."
+            "lapa {version}. PREVIEW with one seed and 30 rounds: the curves are short, there are no \
+             intervals, and no claim is tested."
         ),
         false => format!(
-            "lapa {version}, {} seeds. Every figure of the paper's evaluation, run anew, and what \
-             became of its claims.",
+            "lapa {version}, {} seeds. Every figure of the paper's evaluation, reproduced, with a \
+             verdict on each claim.",
             seen.settings.seeds
         ),
     }
@@ -178,18 +179,18 @@ fn lead(seen: &Seen) -> String {
 fn scope(seen: &Seen) -> String {
     let note = match seen.settings.quick {
         true => {
-            " This is a quick look: nothing is judged, and its last five evaluations reach back to \
-             where the model still learns fast."
+            " This is a preview: no claim is tested, and the last five evaluations include rounds in \
+             which the model still learns fast."
         }
         false => "",
     };
     format!(
-        "All figures have the paper's formulas (basis paper) in the forms that work: relative \
-         PID error, receiver noise of 10⁻¹³ W, weights that sum to 1. Nothing is tuned by method: \
-         all methods of a comparison share learning rate, rounds, clip and partition (15 devices; \
-         IID ones with 100–300 samples, the others with 200–600). Accuracy is the mean of the last \
-         five evaluations. Intervals are those of Student's t over seeds, of paired differences \
-         where methods are compared.{note}"
+        "All figures use the paper's formulas (basis paper) in the forms that work: relative PID \
+         error, receiver noise of 10⁻¹³ W, weights that sum to 1. No method is tuned separately: all \
+         methods of a comparison share learning rate, rounds, clip and partition (15 devices; IID \
+         devices have 100–300 samples, the others 200–600). Accuracy is the mean of the last five \
+         evaluations. Intervals are Student's t intervals over the seeds, on paired differences where \
+         methods are compared.{note}"
     )
 }
 

@@ -33,7 +33,7 @@ pub enum ReportError {
     Plot(#[from] PlotError),
     /// A report is about a whole run.
     #[error(
-        "{folder}: the run is not finished: go on with `lapa run --resume {folder}`, then ask again",
+        "{folder}: the run is not finished; finish it with `lapa run --resume {folder}` first",
         folder = .0.display()
     )]
     Unfinished(PathBuf),

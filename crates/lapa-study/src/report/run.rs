@@ -66,17 +66,17 @@ impl FinishedRun {
         if let Some(last) = self.0.records.last() {
             page.section("Devices in the last round");
             page.paragraph(
-                "σ is the standard deviation of noise on each coordinate of an update; ε spent is \
-                 what the device's releases so far are provably worth.",
+                "σ is the standard deviation of the noise per coordinate of an update. ε spent is the \
+                 proven ε of the device's releases so far.",
             );
             page.table(match &last.devices {
                 DeviceRecords::List(list) if list.len() <= MOST_DEVICES => devices(list),
                 devices => quantiles(devices),
             });
         }
-        page.section("How it was made");
+        page.section("Provenance");
         page.table(self.origin());
-        page.details("The whole configuration", &self.0.experiment.to_toml());
+        page.details("Complete configuration", &self.0.experiment.to_toml());
         Ok(page.finish())
     }
 
@@ -90,19 +90,19 @@ impl FinishedRun {
     fn lead(&self) -> String {
         let Summary { rounds, devices, privacy, .. } = &self.0.summary;
         let accuracy = match self.0.summary.accuracy {
-            Some(accuracy) => format!("Accuracy {:.2} % on the test set", 100.0 * accuracy),
-            None => "The last round was not evaluated,".into(),
+            Some(accuracy) => format!("Test accuracy {:.2} %", 100.0 * accuracy),
+            None => "Last round not evaluated,".into(),
         };
         let epsilon = match self.noisy() {
             true => format!(
-                "Provable for the worst device: ε {} at δ {:e}. The paper's sum: ε {} for the worst \
-                 device, ε {} over all devices.",
+                "Proven for the worst device: ε ≤ {} at δ = {:e}. The paper's sum: ε = {} for the worst \
+                 device, ε = {} over all devices.",
                 round_up(privacy.epsilon_provable),
                 privacy.delta,
                 round_up(privacy.epsilon_claimed_worst),
                 round_up(privacy.epsilon_claimed_total),
             ),
-            false => "No noise was added: ε is ∞.".into(),
+            false => "No noise was added, so ε = ∞.".into(),
         };
         format!("{accuracy} after {rounds} rounds on {devices} devices. {epsilon}")
     }
@@ -117,72 +117,70 @@ impl FinishedRun {
             self.0.summary.under_noised
         {
             page.warning(&format!(
-                "{count} releases (one for each device and round) had less noise than their \
-                 budgets ask for, the worst {} times less. The provable figure counts the noise \
-                 that they really had.",
+                "{count} releases (one per device and round) had less noise than their budgets \
+                 require, the worst {} times less. The proven ε counts the noise they actually \
+                 had.",
                 round_up(worst)
             ));
         }
-        let mut table = Table::new("", &["Figure", ">Value", "Standing", "What it is"]);
+        let mut table = Table::new("", &["Figure", ">Value", "Status", "Meaning"]);
         let (standing, meaning) = self.provable();
         let figure = |epsilon: f64| Entry::from(round_up(epsilon));
         let words = |text: &str| Entry::from(text);
-        table.row([
-            words("ε provable"),
-            figure(privacy.epsilon_provable),
-            standing,
-            words(meaning),
-        ]);
+        table.row([words("Proven ε"), figure(privacy.epsilon_provable), standing, words(meaning)]);
         let (standing, meaning) = self.claimed();
         table.row([
-            words("ε, the paper's sum, worst device"),
+            words("Paper's sum, worst device"),
             figure(privacy.epsilon_claimed_worst),
             standing,
             words(meaning),
         ]);
         table.row([
-            words("ε, the paper's sum, all devices"),
+            words("Paper's sum, all devices"),
             figure(privacy.epsilon_claimed_total),
-            Entry::badge(Badge::Unknown, "of no single device"),
+            Entry::badge(Badge::Unknown, "not about one device"),
             words(
-                "The same added over all devices, as the paper's budget has it. Nobody's privacy \
-                 adds up like this: devices hold different records.",
+                "The same, summed over all devices, as the paper's budget does. It is nobody's \
+                 privacy loss: devices hold different records.",
             ),
         ]);
         table.row([
-            words("ε spent"),
+            words("Spent ε"),
             figure(privacy.epsilon_spent),
-            Entry::badge(Badge::Unknown, "read afterwards"),
-            words("What the worst device really spent, over all runs on the same ledger."),
+            Entry::badge(Badge::Unknown, "odometer reading"),
+            words("ε that the worst device has spent, over all runs on the same ledger."),
         ]);
         let trust = self.0.experiment.privacy.channel_trust;
         if trust > 0.0 {
             table.row([
-                words("ε without channel"),
+                words("Spent ε without channel noise"),
                 figure(privacy.epsilon_without_channel),
-                Entry::badge(Badge::Unknown, "read afterwards"),
-                words("The same if no noise of the radio channel is counted."),
+                Entry::badge(Badge::Unknown, "odometer reading"),
+                words("The same if no channel noise is counted."),
             ]);
         }
         table.row([
             words("δ"),
             format!("{:e}", privacy.delta).into(),
             words(""),
-            words("How likely the guarantee may fail, for all of the figures above."),
+            words("Probability with which the guarantee may fail, for all figures above."),
         ]);
         let (standing, assumes) = match trust {
             0.0 => (
-                Entry::badge(Badge::Good, "assumes nothing"),
-                "No noise of the channel is counted: the figures hold for any receiver.",
+                Entry::badge(Badge::Good, "no assumption"),
+                "No channel noise is counted: the figures hold against any receiver.",
             ),
             _ => (
-                Entry::badge(Badge::Mixed, "an assumption"),
-                "Share of the variance of the receiver's noise that is counted. It holds only as \
-                 long as nobody listens with a better receiver, or from nearer, than is declared.",
+                Entry::badge(Badge::Mixed, "assumption"),
+                "Fraction of the receiver noise variance that is counted. It holds only if nobody \
+                 listens with a better receiver, or from a shorter distance, than declared.",
             ),
         };
         table.row([words("κ"), trust.to_string().into(), standing, words(assumes)]);
-        page.table(table).paragraph(&privacy.privacy);
+        page.table(table);
+        for paragraph in privacy.privacy.lines() {
+            page.paragraph(paragraph);
+        }
     }
 
     /// What the provable ε stands on.
@@ -190,23 +188,23 @@ impl FinishedRun {
         let privacy = &self.0.experiment.privacy;
         if self.0.summary.privacy.epsilon_provable.is_infinite() {
             return (
-                Entry::badge(Badge::Bad, "nothing proved"),
+                Entry::badge(Badge::Bad, "nothing proven"),
                 "Something was released without noise.",
             );
         }
         match (privacy.basis, privacy.allocator) {
             (Basis::Certified, _) => (
-                Entry::badge(Badge::Good, "proved in advance"),
-                "The worst device's budget, declared before round 1 and kept by its filter.",
+                Entry::badge(Badge::Good, "proven in advance"),
+                "Budget of the worst device, declared before round 1 and enforced by its filter.",
             ),
             (Basis::Paper, AllocatorName::Uniform) => (
-                Entry::badge(Badge::Good, "proved"),
-                "What the noise is worth for the worst device; the schedule was fixed in advance.",
+                Entry::badge(Badge::Good, "proven"),
+                "ε of the recorded noise for the worst device; the schedule was fixed in advance.",
             ),
             (Basis::Paper, _) => (
-                Entry::badge(Badge::Mixed, "a reading"),
-                "What the noise is worth for the worst device. The schedule was chosen during the \
-                 run, so it is no promise made in advance.",
+                Entry::badge(Badge::Mixed, "odometer reading"),
+                "ε of the recorded noise for the worst device. The schedule was chosen during the \
+                 run, so this is not a guarantee made in advance.",
             ),
         }
     }
@@ -216,20 +214,20 @@ impl FinishedRun {
         let privacy = &self.0.summary.privacy;
         if privacy.epsilon_claimed_worst.is_infinite() {
             (
-                Entry::badge(Badge::Unknown, "claims nothing"),
-                "Without noise the paper's formulas claim nothing either.",
+                Entry::badge(Badge::Unknown, "no claim"),
+                "Without noise the paper's formula makes no claim either.",
             )
         } else if privacy.epsilon_claimed_worst >= privacy.epsilon_provable {
             (
-                Entry::badge(Badge::Good, "more than provable: harmless"),
-                "The paper's formulas, added over the rounds of one device. Where it is larger than \
-                 the provable ε it only overstates: adding is the coarsest way to compose releases.",
+                Entry::badge(Badge::Good, "above the proven ε: harmless"),
+                "The paper's formula, summed over the rounds of one device. Above the proven ε it \
+                 only overstates the loss: summing is the loosest way to compose releases.",
             )
         } else {
             (
-                Entry::badge(Badge::Bad, "less than provable: promises too much"),
-                "The paper's formulas, added over the rounds of one device. It is smaller than what \
-                 this noise is provably worth, so that relying on it would be wrong.",
+                Entry::badge(Badge::Bad, "below the proven ε: do not rely on it"),
+                "The paper's formula, summed over the rounds of one device. It is smaller than the \
+                 proven ε of this noise, so it promises too much.",
             )
         }
     }
@@ -238,42 +236,42 @@ impl FinishedRun {
     fn caption(&self, plot: &str) -> String {
         match plot {
             "accuracy" => {
-                "Test accuracy after each evaluated round. Look at whether it still rises at the \
-                 end: then more rounds would help, if the budget allows them."
+                "Test accuracy after each evaluated round. If it still rises at the end, more rounds \
+                 would help, if the budget allows them."
                     .into()
             }
             "loss" => {
-                "Test loss after each evaluated round. A rise while accuracy stands still means \
-                 that noise or the learning rate drives the model about."
+                "Test loss after each evaluated round. Rising loss at constant accuracy: noise or \
+                 learning rate too large."
                     .into()
             }
             "noise" => {
                 let hidden = match self.0.summary.under_noised.device_rounds {
                     0 => "",
                     _ => {
-                        " Medians hide single devices with too little: the warning above counts \
-                          those."
+                        " Medians hide single devices with too little noise: the warning above \
+                          counts them."
                     }
                 };
                 format!(
-                    "Noise on each coordinate, on a logarithmic axis: what the devices add, what \
-                     the receiver adds, and what the budgets ask for. Of the receiver's only the \
-                     share κ counts.{hidden}"
+                    "Noise per coordinate, on a logarithmic axis: artificial noise of the devices, \
+                     receiver noise, and the noise that the budgets require. Only the fraction κ of \
+                     the receiver noise counts.{hidden}"
                 )
             }
             _ => {
                 let privacy = &self.0.summary.privacy;
                 let gap = match privacy.epsilon_claimed_worst >= privacy.epsilon_spent {
                     true => {
-                        "The paper's sum ends above the provable line: adding the epsilons of the \
-                         rounds overstates what they cost together."
+                        "The paper's sum ends above the proven line: summing the ε of the rounds \
+                         overstates their total cost."
                     }
                     false => {
-                        "The paper's sum ends below the provable line: the gap is what it leaves \
-                         out."
+                        "The paper's sum ends below the proven line: it misses the gap between \
+                         them."
                     }
                 };
-                format!("ε that the worst device has spent so far, on a logarithmic axis. {gap}")
+                format!("ε spent by the worst device so far, on a logarithmic axis. {gap}")
             }
         }
     }
@@ -292,19 +290,15 @@ impl FinishedRun {
 
     fn cost(&self) -> Table {
         let summary = &self.0.summary;
-        let mut table = Table::new("", &["What", ">All rounds", "Unit"]);
-        table.row(["Sent by the devices".into(), megabytes(summary.uplink_bytes), "MB".into()]);
-        table.row([
-            "Sent by the base station".into(),
-            megabytes(summary.downlink_bytes),
-            "MB".into(),
-        ]);
+        let mut table = Table::new("", &["Quantity", ">All rounds", "Unit"]);
+        table.row(["Uplink traffic".into(), megabytes(summary.uplink_bytes), "MB".into()]);
+        table.row(["Downlink traffic".into(), megabytes(summary.downlink_bytes), "MB".into()]);
         if summary.airtime_s > 0.0 {
-            table.row(["On the air".into(), format!("{:.3}", summary.airtime_s), "s".into()]);
+            table.row(["Airtime".into(), format!("{:.3}", summary.airtime_s), "s".into()]);
             let energy = format!("{:.4}", summary.energy_j);
-            table.row(["Radiated by the devices, at most".into(), energy, "J".into()]);
+            table.row(["Radiated energy, at most".into(), energy, "J".into()]);
         }
-        let silent = "Devices told not to send, for a bad link".to_owned();
+        let silent = "Skipped transmissions (weak link)".to_owned();
         table.row([silent, summary.outages.to_string(), "device-rounds".into()]);
         let last = "Last round with artificial noise".to_owned();
         match &summary.switching_round {
@@ -319,22 +313,22 @@ impl FinishedRun {
             }
             None => {}
         }
-        table.row(["Computing".into(), format!("{:.1}", summary.seconds), "s".into()]);
+        table.row(["Computing time".into(), format!("{:.1}", summary.seconds), "s".into()]);
         table
     }
 
     fn origin(&self) -> Table {
         let Manifest { version, seed, entropy, kernels, data, machine, .. } = &self.0.manifest;
-        let mut table = Table::new("", &["What", "Which"]);
+        let mut table = Table::new("", &["Property", "Value"]);
         let parameters = self.0.manifest.parameters;
         let computer = format!("{} {}, {} cores", machine.os, machine.arch, machine.cores);
         for (what, which) in [
-            ("Version of lapa", version.clone()),
+            ("lapa version", version.clone()),
             ("Seed", seed.to_string()),
-            ("Noise and batches from", entropy.clone()),
+            ("Entropy of noise and batches", entropy.clone()),
             ("Data", data.name.clone()),
             ("Model parameters", parameters.to_string()),
-            ("Each device uploads", self.0.manifest.upload.clone()),
+            ("Upload of each device", self.0.manifest.upload.clone()),
             ("Machine", format!("{computer}, {kernels} kernels")),
         ] {
             table.row([what.to_owned(), which]);
@@ -353,8 +347,8 @@ fn devices(list: &[DeviceRecord]) -> Table {
         ">Device",
         ">Samples",
         "Link",
-        ">SINR in dB",
-        ">Symbol errors",
+        ">SINR (dB)",
+        ">Symbol error rate",
         ">Weight",
         ">σ artificial",
         ">σ channel",
@@ -364,8 +358,8 @@ fn devices(list: &[DeviceRecord]) -> Table {
     let mut table = Table::new("", &headers);
     for device in list {
         let link = match device.selected {
-            true => Entry::badge(Badge::Good, "sends"),
-            false => Entry::badge(Badge::Bad, "told not to send"),
+            true => Entry::badge(Badge::Good, "transmits"),
+            false => Entry::badge(Badge::Bad, "skipped (weak link)"),
         };
         table.row([
             device.device.to_string().into(),
@@ -386,8 +380,8 @@ fn devices(list: &[DeviceRecord]) -> Table {
 /// One line per quantity.
 fn quantiles(devices: &DeviceRecords) -> Table {
     let summary = devices.summary();
-    let caption = format!("{} devices sent.", summary.count);
-    let headers = ["Quantity", ">Least", ">Lower quartile", ">Median", ">Upper quartile", ">Most"];
+    let caption = format!("{} devices transmitted.", summary.count);
+    let headers = ["Quantity", ">Min", ">Lower quartile", ">Median", ">Upper quartile", ">Max"];
     let mut table = Table::new(&caption, &headers);
     let mut row = |name: &str, quantiles: Option<Quantiles>, shown: fn(f64) -> String| {
         let cells = match quantiles {
@@ -396,8 +390,8 @@ fn quantiles(devices: &DeviceRecords) -> Table {
         };
         table.row(std::iter::once(name.to_owned()).chain(cells));
     };
-    row("SINR in dB", summary.sinr_db, |sinr| fixed(sinr, 1));
-    row("Symbol errors", summary.ser, small);
+    row("SINR (dB)", summary.sinr_db, |sinr| fixed(sinr, 1));
+    row("Symbol error rate", summary.ser, small);
     row("Weight", summary.weight, |weight| fixed(weight, 3));
     row("σ artificial", summary.sigma_artificial, small);
     row("σ channel", summary.sigma_channel, small);

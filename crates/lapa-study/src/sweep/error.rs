@@ -18,13 +18,13 @@ pub enum SweepError {
     )]
     NoGrid,
     /// A key without values, or with an empty one.
-    #[error("--grid {flag}: a value is empty; write --grid KEY=A,B,C")]
+    #[error("--grid {flag}: a value is empty; expected KEY=A,B,C")]
     Empty {
         /// What stands after the flag.
         flag: String,
     },
     /// A key twice.
-    #[error("--grid {flag}: `{key}` is in the grid already; give all its values in one flag")]
+    #[error("--grid {flag}: `{key}` is already in the grid; list all its values in one flag")]
     KeyTwice {
         /// What stands after the flag.
         flag: String,
@@ -51,8 +51,8 @@ pub enum SweepError {
     },
     /// More cells than anyone waits for.
     #[error(
-        "the grid has {points} points, with {seeds} seeds each {cells} cells; at most {MOST_CELLS} \
-         are allowed: use fewer values or --seeds"
+        "the grid has {points} points with {seeds} seeds each, which makes {cells} runs; the limit is \
+         {MOST_CELLS}: use fewer values or fewer --seeds"
     )]
     TooMany {
         /// Cells.
@@ -64,8 +64,8 @@ pub enum SweepError {
     },
     /// More records than memory should hold.
     #[error(
-        "run.rounds = {rounds} with partition.devices = {devices}: a cell keeps a record of each \
-         device in each round, at most {MOST_RECORDS}: use fewer, or observe.devices = \"summary\""
+        "run.rounds = {rounds} with partition.devices = {devices}: a run in a sweep keeps a record per \
+         device and round, at most {MOST_RECORDS}: use fewer, or observe.devices = \"summary\""
     )]
     TooLong {
         /// Rounds.
@@ -75,19 +75,19 @@ pub enum SweepError {
     },
     /// A ledger, which cells would share.
     #[error(
-        "privacy.ledger = \"{}\": cells of a sweep are simulations in memory; they would share that \
-         budget and record nothing in it: leave privacy.ledger out, or use `lapa run`",
+        "privacy.ledger = \"{}\": the runs of a sweep are simulations in memory; they would share \
+         that budget but record nothing in it: remove privacy.ledger, or use `lapa run`",
         .0.display()
     )]
     Ledger(PathBuf),
     /// Noise that no seed repeats.
     #[error(
-        "privacy.entropy = \"os\": cells of a sweep are kept by a hash of their configuration and \
-         must be repeatable, and such noise is not: use \"seed\", or `lapa run`"
+        "privacy.entropy = \"os\": the runs of a sweep are cached by a hash of their configuration \
+         and must be repeatable, which this noise is not: use \"seed\", or `lapa run`"
     )]
     Entropy,
     /// Seeds beyond what a configuration can hold.
-    #[error("{seeds} seeds from run.seed = {first} on: the largest seed is {}", i64::MAX)]
+    #[error("{seeds} seeds from run.seed = {first}: the largest possible seed is {}", i64::MAX)]
     Seeds {
         /// The first.
         first: u64,

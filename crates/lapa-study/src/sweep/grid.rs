@@ -255,7 +255,10 @@ mod tests {
             (&["run.rounds="], "--grid run.rounds=: a value is empty"),
             (&["run.rounds=1,,2"], "--grid run.rounds=1,,2: a value is empty"),
             (&["run.rounds"], "--grid run.rounds: no `=` in it"),
-            (&["run.rounds=1,2", "run.rounds=3"], "--grid run.rounds=3: `run.rounds` is in"),
+            (
+                &["run.rounds=1,2", "run.rounds=3"],
+                "--grid run.rounds=3: `run.rounds` is already in",
+            ),
             (&["learn.momentum=1,0,1.0"], "learn.momentum=1,0,1.0: the value 1.0 is given twice"),
             (&["data.name=a,'a'"], "the value 'a' is given twice"),
             (&["run.seed=1,2"], "`run.seed` cannot be in a grid; use --seeds"),

@@ -164,7 +164,7 @@ impl Plots {
         if all.len() > MOST_CURVES {
             let count = all.len();
             self.left_out.push(format!(
-                "{stem} shows the first {MOST_CURVES} of {count} curves; all are in sweep.json"
+                "{stem} shows the first {MOST_CURVES} of {count} curves; sweep.json has all of them"
             ));
             all.truncate(MOST_CURVES);
         }

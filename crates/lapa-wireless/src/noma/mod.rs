@@ -67,13 +67,13 @@ pub struct Sic {
 #[non_exhaustive]
 pub enum NomaError {
     /// No thermal noise, or no number.
-    #[error("the noise power is {} W: allowed is a finite number above 0", .0.0)]
+    #[error("noise power = {} W: expected a finite number above 0", .0.0)]
     Noise(Watt),
     /// Nothing to receive with.
-    #[error("the channels have no antenna: at least 1 is needed")]
+    #[error("the channels have no antenna: expected at least 1")]
     NoAntenna,
     /// Not one power per device.
-    #[error("{powers} transmit powers for the channels of {devices} devices: give one for each")]
+    #[error("{powers} transmit powers for {devices} devices: expected one per device")]
     Powers {
         /// Powers given.
         powers: usize,
@@ -81,7 +81,7 @@ pub enum NomaError {
         devices: usize,
     },
     /// No power.
-    #[error("device {device} sends with {} W: allowed is a finite number from 0", .power.0)]
+    #[error("transmit power of device {device} = {} W: expected a finite number from 0", .power.0)]
     Power {
         /// Which device.
         device: usize,
@@ -90,7 +90,7 @@ pub enum NomaError {
     },
     /// A channel that is no number, or one out of all proportion to the noise.
     #[error(
-        "device {device} arrives with {snr:e} times the noise power: allowed is up to 1e100; \
+        "SNR of device {device} = {snr:e}: expected at most 1e100; \
          check its channel, its power and the noise"
     )]
     Snr {

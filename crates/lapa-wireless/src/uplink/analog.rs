@@ -27,7 +27,7 @@ impl Analog {
     pub fn new(scale: f64, sinr: f64) -> Result<Self, UplinkError> {
         let noise_std = Self::receiver_noise_std(scale, sinr)?;
         let fits = noise_std <= *MAGNITUDES.end();
-        let noise_std = check("the uplink's noise", noise_std, fits, "up to 1e36")?;
+        let noise_std = check("uplink noise", noise_std, fits, "at most 1e36")?;
         Ok(Self { noise_std })
     }
 

@@ -24,7 +24,7 @@ use crate::noma::NomaError;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum UplinkError {
     /// A parameter out of its range.
-    #[error("{name} is {value}: allowed is {allowed}")]
+    #[error("{name} = {value}: expected {allowed}")]
     Parameter {
         /// Which.
         name: &'static str,
@@ -37,13 +37,13 @@ pub enum UplinkError {
     #[error("the SINR is 0: an analog uplink needs a signal")]
     NoSignal,
     /// Nothing arrives of one of several devices.
-    #[error("nothing arrives of device {device}: leave it out, or raise its power")]
+    #[error("no signal from device {device}: leave it out, or raise its power")]
     Silent {
         /// Which.
         device: usize,
     },
     /// One scale and one update of the same length is wanted for each device.
-    #[error("{name}: {value} given, {expected} wanted")]
+    #[error("{name}: {value} given, {expected} expected")]
     Count {
         /// What was counted.
         name: &'static str,

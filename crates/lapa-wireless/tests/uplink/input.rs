@@ -20,13 +20,13 @@ fn costs_have_their_closed_forms() {
     assert_eq!(airtime(500, Hertz(1e6)), Ok(Second(5e-4)));
     assert_eq!(energy(Watt(0.5), Second(5e-4)), Joule(2.5e-4));
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(airtime(1, Hertz(bad)).unwrap_err().to_string().starts_with("symbol_rate is "));
+        assert!(airtime(1, Hertz(bad)).unwrap_err().to_string().starts_with("symbol_rate = "));
     }
 }
 
 fn assert_names<T: std::fmt::Debug>(result: Result<T, UplinkError>, name: &str) {
     let error = result.unwrap_err().to_string();
-    assert!(error.starts_with(&format!("{name} is ")), "{error}");
+    assert!(error.starts_with(&format!("{name} = ")), "{error}");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn bad_parameters_are_named() {
     let quantizer = Quantizer::new(8, 1.0).unwrap();
     for bits in [0, 17, u32::MAX] {
         let error = Quantizer::new(bits, 1.0).unwrap_err().to_string();
-        assert_eq!(error, format!("bits is {bits}: allowed is 1 to 16"));
+        assert_eq!(error, format!("bits = {bits}: expected 1 to 16"));
     }
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-40, 1e40] {
         assert_names(Quantizer::new(8, bad), "range");
@@ -50,7 +50,7 @@ fn bad_parameters_are_named() {
     }
     assert_names(Analog::scale(1.0, 0, 1.0), "dimension");
     assert_names(Analog::scale(0.0, 10, 0.0), "scale");
-    assert_names(Analog::new(1e30, 1e-30), "the uplink's noise");
+    assert_names(Analog::new(1e30, 1e-30), "uplink noise");
     assert_eq!(Analog::new(1.0, 0.0), Err(UplinkError::NoSignal));
     assert_eq!(Analog::new(1.0, f64::INFINITY).unwrap().noise_std(), 0.0);
 }

@@ -105,9 +105,9 @@ fn bad_signals_are_refused() {
         error
     };
     for (updates, message) in [
-        (vec![vec![0.0]; 3], "updates: 3 given, 2 wanted"),
-        (vec![vec![0.0], vec![]], "values of an update: 0 given, 1 wanted"),
-        (vec![vec![0.0]; 2], "scales: 1 given, 2 wanted"),
+        (vec![vec![0.0]; 3], "updates: 3 given, 2 expected"),
+        (vec![vec![0.0], vec![]], "values of an update: 0 given, 1 expected"),
+        (vec![vec![0.0]; 2], "scales: 1 given, 2 expected"),
     ] {
         assert_eq!(refusal(&signal, updates).to_string(), message);
     }

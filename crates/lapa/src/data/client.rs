@@ -45,8 +45,8 @@ pub fn run(
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(match outcome {
-                    Err(e) => format!("`{program}` cannot be watched: {e}"),
-                    _ => format!("`{program}` did not end within {} s", limit.as_secs()),
+                    Err(e) => format!("cannot wait for `{program}`: {e}"),
+                    _ => format!("`{program}` did not finish within {} s", limit.as_secs()),
                 });
             }
         }
@@ -89,6 +89,6 @@ mod tests {
         assert!(folder.path().join("here").exists());
         let error = shell("echo 'W: old lists'; echo 'E: no such package' >&2; exit 3");
         assert_eq!(error.unwrap_err(), "`sh` exit status: 3: E: no such package");
-        assert_eq!(shell("exec sleep 60").unwrap_err(), "`sh` did not end within 0 s");
+        assert_eq!(shell("exec sleep 60").unwrap_err(), "`sh` did not finish within 0 s");
     }
 }

@@ -28,8 +28,8 @@ pub enum DataError {
     },
     /// No source could deliver the data set.
     #[error(
-        "data set `{name}` could not be found anywhere; tried{}\n\
-         put its four IDX files into {} or use idx:PATH",
+        "data set `{name}` is not available; tried{}\n\
+         put its four IDX files into {}, or use idx:PATH",
         list(tried), folder.display()
     )]
     Unavailable {

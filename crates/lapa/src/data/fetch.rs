@@ -104,7 +104,7 @@ pub fn ensure(
         Some(files) => Ok(Found { files, source }),
         None => Err(DataError::Idx {
             path: folder.into(),
-            problem: "files vanished or changed while they were read, expected all four".into(),
+            problem: "files disappeared or changed while they were read; expected all four".into(),
         }),
     }
 }

@@ -24,11 +24,11 @@ fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf
 pub fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset, DataError> {
     let problem = |problem: String| DataError::Idx { path: folder.into(), problem };
     if !folder.is_dir() {
-        return Err(problem("is not a folder, expected a folder of IDX files".into()));
+        return Err(problem("not a folder; expected a folder of IDX files".into()));
     }
     let read = |name: &str, dimensions| {
         let path = idx::locate(folder, name).ok_or_else(|| {
-            problem(format!("has no {name}, expected that file, plain or with .gz added"))
+            problem(format!("{name} is missing; expected that file, plain or with .gz added"))
         })?;
         idx::read_file(&path, dimensions)
     };
@@ -64,7 +64,7 @@ pub fn dataset(
     let test = idx::split(test_images, test_labels)?;
     if (test.rows, test.cols) != (train.rows, train.cols) {
         let problem = format!(
-            "images of {}×{}, expected {}×{} as in training",
+            "images of {}×{}; expected {}×{} as in training",
             test.rows, test.cols, train.rows, train.cols
         );
         return Err(DataError::Idx { path: test_path, problem });
@@ -74,10 +74,10 @@ pub fn dataset(
     let (found, origin) = match classes {
         Some(classes) => (classes as usize, "data.classes"),
         None if largest == 0 => {
-            let problem = "every label is 0, expected at least 2 classes; or set data.classes";
+            let problem = "every label is 0; expected at least 2 classes, or set data.classes";
             return Err(DataError::Idx { path: test_path, problem: problem.into() });
         }
-        None => (usize::from(largest) + 1, "the largest label of the test set, and one more"),
+        None => (usize::from(largest) + 1, "the largest label of the test set plus one"),
     };
     for (path, labels) in [(train_path, &train.labels), (test_path, &test.labels)] {
         check_labels(labels, found, origin).map_err(|problem| DataError::Idx { path, problem })?;
@@ -90,8 +90,8 @@ fn check_labels(labels: &[u8], classes: usize, origin: &str) -> Result<(), Strin
     match labels.iter().position(|&label| usize::from(label) >= classes) {
         None => Ok(()),
         Some(index) => Err(format!(
-            "label {index} (from 0) is {}, expected below {classes}, which is {origin}: set \
-             data.classes to the number of classes",
+            "label {index} (from 0) is {}; expected below {classes}, {origin}: set data.classes to the \
+             number of classes",
             labels[index]
         )),
     }

@@ -72,7 +72,7 @@ pub fn mnist() -> Known {
 pub fn fashion_mnist() -> Known {
     Known {
         name: "fashion-mnist",
-        description: "articles of clothing, 28×28 gray",
+        description: "clothing items, 28×28 gray",
         train: 60_000,
         test: 10_000,
         files: files([

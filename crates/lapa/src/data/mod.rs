@@ -228,7 +228,7 @@ pub fn list() -> Vec<DataInfo> {
         .collect();
     all.push(DataInfo {
         name: "synthetic",
-        description: "digits drawn by code, 28×28 gray",
+        description: "synthetic digits, 28×28 gray, no files needed",
         train: synthetic::TRAIN,
         test: synthetic::TEST,
         state: CacheState::BuiltIn,

@@ -185,7 +185,7 @@ fn from_apt(
     let args = ["-o", "Acquire::Retries=0", "download", package];
     client::run("apt-get", &args, place.path(), client::LIMIT).map_err(|reason| {
         if reason.contains("Unable to locate package") {
-            format!("{reason} (the package lists may be absent or old: run `apt-get update`)")
+            format!("{reason} (the package lists may be missing or outdated: run `apt-get update`)")
         } else {
             reason
         }
@@ -207,5 +207,5 @@ fn with_extension(folder: &Path, extension: &str) -> Result<PathBuf, String> {
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|found| found == extension))
-        .ok_or_else(|| format!("the client left no .{extension} file"))
+        .ok_or_else(|| format!("the package manager wrote no .{extension} file"))
 }

@@ -41,7 +41,7 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
     });
     Dataset {
         name: DataName::Synthetic,
-        source: "drawn by code".into(),
+        source: "built in".into(),
         train,
         test,
         classes: CLASSES,

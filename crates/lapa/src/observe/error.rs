@@ -28,8 +28,8 @@ pub enum ObserveError {
     },
     /// A line that no run writes, and that would fill the memory.
     #[error(
-        "{}, line {line}: longer than {} bytes, the most that a round may have; for very many \
-         devices there is observe.devices = \"summary\"",
+        "{}, line {line}: longer than {} bytes, the limit for a round; with very many devices use \
+         observe.devices = \"summary\"",
         path.display(),
         super::metrics::MOST_BYTES
     )]
@@ -51,7 +51,7 @@ pub enum ObserveError {
     },
     /// A record holds NaN.
     #[error(
-        "{}: cannot record round {round}: a value is not a number, so the training diverged",
+        "{}: cannot record round {round}: a value is not a number, so training has diverged",
         path.display()
     )]
     Record {

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PartitionError {
     /// There is nobody to give samples to.
-    #[error("`partition.devices` is 0: at least 1 is needed")]
+    #[error("`partition.devices` = 0: expected at least 1")]
     NoDevices,
 
     /// Some device would stay empty.
@@ -23,7 +23,7 @@ pub enum PartitionError {
 
     /// Even the smallest sizes do not fit.
     #[error(
-        "the {devices} devices need at least {needed} samples in all, but the training set has \
+        "the {devices} devices need at least {needed} samples in total, but the training set has \
          {samples}: lower the number of devices or the minimum of `partition.iid_samples` and \
          `partition.non_iid_samples`"
     )]
@@ -37,7 +37,7 @@ pub enum PartitionError {
     },
 
     /// More labels per device than there are.
-    #[error("`partition.labels` asks for up to {labels} labels, but the data set has {classes}")]
+    #[error("`partition.labels` requires up to {labels} labels, but the data set has {classes}")]
     MoreLabelsThanClasses {
         /// Labels asked for.
         labels: u32,
@@ -47,7 +47,7 @@ pub enum PartitionError {
 
     /// A device cannot hold more labels than samples.
     #[error(
-        "`partition.labels` asks for at least {labels} labels, but `partition.non_iid_samples` \
+        "`partition.labels` requires at least {labels} labels, but `partition.non_iid_samples` \
          allows devices of {samples} samples"
     )]
     MoreLabelsThanSamples {
@@ -59,7 +59,7 @@ pub enum PartitionError {
 
     /// The non-IID devices do not find enough samples among few labels.
     #[error(
-        "found no way to give each of {devices} non-IID devices at least {min_samples} samples of \
+        "cannot give each of {devices} non-IID devices at least {min_samples} samples of \
          at most {max_labels} labels: next to the {iid} IID devices, the {classes} labels have \
          {fewest} to {most} samples left. Raise the maximum of `partition.labels`, or lower the \
          minimum of `partition.non_iid_samples` or `partition.iid_samples`, or use fewer devices"
@@ -113,13 +113,13 @@ pub enum PartitionError {
     },
 
     /// No Dirichlet distribution has this concentration.
-    #[error("`partition.concentration` is {0}: expected a finite number above 0")]
+    #[error("`partition.concentration` = {0}: expected a finite number above 0")]
     Concentration(f64),
 
     /// The shards would be empty, or there would be none.
     #[error(
         "{devices} devices with `partition.shards` = {per_device} each: expected at least one \
-         shard per device, and no more shards in all than the {samples} training samples"
+         shard per device, and no more shards in total than the {samples} training samples"
     )]
     Shards {
         /// Devices asked for.
@@ -131,7 +131,7 @@ pub enum PartitionError {
     },
 
     /// Not a range.
-    #[error("`partition.{key}` is [{min}, {max}]: expected [min, max] with 1 ≤ min ≤ max")]
+    #[error("`partition.{key}` = [{min}, {max}]: expected [min, max] with 1 ≤ min ≤ max")]
     Range {
         /// The key.
         key: &'static str,

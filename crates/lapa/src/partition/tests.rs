@@ -312,7 +312,7 @@ fn refusals_give_the_numbers() {
     let refuses = |spec: &PartitionSpec, expected: &str| {
         assert_eq!(partition(spec, &mnist(), 10, 0).unwrap_err().to_string(), expected);
     };
-    refuses(&spec(Scheme::Iid, 0), "`partition.devices` is 0: at least 1 is needed");
+    refuses(&spec(Scheme::Iid, 0), "`partition.devices` = 0: expected at least 1");
     refuses(
         &spec(Scheme::Iid, 60_001),
         "`partition.devices` = 60001 is more than the 60000 training samples: every device needs \
@@ -320,23 +320,23 @@ fn refusals_give_the_numbers() {
     );
     refuses(
         &mix(5, 10, [1, 11], LARGE),
-        "`partition.labels` asks for up to 11 labels, but the data set has 10",
+        "`partition.labels` requires up to 11 labels, but the data set has 10",
     );
     refuses(
         &mix(5, 10, [3, 4], [[1, 1], [2, 9]]),
-        "`partition.labels` asks for at least 3 labels, but `partition.non_iid_samples` allows \
+        "`partition.labels` requires at least 3 labels, but `partition.non_iid_samples` allows \
          devices of 2 samples",
     );
     refuses(
         &mix(5, 10, [1, 2], [[3000, 5000], [5000, 6000]]),
-        "the 15 devices need at least 65000 samples in all, but the training set has 60000: lower \
+        "the 15 devices need at least 65000 samples in total, but the training set has 60000: lower \
          the number of devices or the minimum of `partition.iid_samples` and \
          `partition.non_iid_samples`",
     );
     // Only three labels of MNIST hold two devices of 3000, so 13 would fit.
     refuses(
         &mix(0, 15, [1, 1], LARGE),
-        "found no way to give each of 15 non-IID devices at least 3000 samples of at most 1 \
+        "cannot give each of 15 non-IID devices at least 3000 samples of at most 1 \
          labels: next to the 0 IID devices, the 10 labels have 5421 to 6742 samples left. Raise \
          the maximum of `partition.labels`, or lower the minimum of `partition.non_iid_samples` \
          or `partition.iid_samples`, or use fewer devices",
@@ -352,16 +352,16 @@ fn refusals_give_the_numbers() {
     );
     refuses(
         &PartitionSpec { concentration: Some(f64::NAN), ..spec(Scheme::Dirichlet, 5) },
-        "`partition.concentration` is NaN: expected a finite number above 0",
+        "`partition.concentration` = NaN: expected a finite number above 0",
     );
     refuses(
         &PartitionSpec { shards: Some(6000), ..spec(Scheme::Shards, 15) },
         "15 devices with `partition.shards` = 6000 each: expected at least one shard per device, \
-         and no more shards in all than the 60000 training samples",
+         and no more shards in total than the 60000 training samples",
     );
     refuses(
         &PartitionSpec { iid_samples: Some([4, 3]), ..spec(Scheme::Iid, 5) },
-        "`partition.iid_samples` is [4, 3]: expected [min, max] with 1 ≤ min ≤ max",
+        "`partition.iid_samples` = [4, 3]: expected [min, max] with 1 ≤ min ≤ max",
     );
     refuses(&spec(Scheme::Shards, 5), "`partition.scheme` = \"shards\" needs `partition.shards`");
 }

@@ -29,17 +29,17 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="lapa flower", description="LAPA on Flower.")
     commands = parser.add_subparsers(dest="command", required=True)
-    about = "Starts a SuperLink and SuperNodes on loopback, runs an app, shows its log, and ends all processes."
+    about = "Start a SuperLink and SuperNodes on loopback, run an app, show its log, and stop all processes."
     up = commands.add_parser("up", help=about, description=about)
-    up.add_argument("config", nargs="?", type=Path, help="configuration of lapa (TOML); without: a quickstart")
-    up.add_argument("-c", dest="changes", action="append", default=[], metavar="KEY=VALUE", help="change a key")
-    up.add_argument("--nodes", type=_positive, default=5, metavar="N", help="SuperNodes, one per device (5)")
-    up.add_argument("--rounds", type=_positive, metavar="N", help="short for -c run.rounds=N")
+    up.add_argument("config", nargs="?", type=Path, help="lapa configuration (TOML); default: a small quickstart")
+    up.add_argument("-c", dest="changes", action="append", default=[], metavar="KEY=VALUE", help="set a key; repeatable")
+    up.add_argument("--nodes", type=_positive, default=5, metavar="N", help="number of SuperNodes, one per device (default: 5)")
+    up.add_argument("--rounds", type=_positive, metavar="N", help="same as -c run.rounds=N")
     up.add_argument("--secure", action="store_true", help="TLS, and only nodes with a registered key")
-    up.add_argument("--seeded", action="store_true", help="noise from run.seed: repeatable, and protects nobody")
+    up.add_argument("--seeded", action="store_true", help="noise from run.seed: repeatable, but no privacy")
     up.add_argument("--app", type=Path, metavar="DIR", help="run this Flower app instead of the built-in one")
-    up.add_argument("--folder", type=Path, metavar="DIR", help="keep logs, ledgers and the run here, or resume it")
-    up.add_argument("--timeout", type=float, default=600.0, metavar="S", help="longest round in seconds (600)")
+    up.add_argument("--folder", type=Path, metavar="DIR", help="folder of logs, ledgers and the run; an existing run resumes")
+    up.add_argument("--timeout", type=float, default=600.0, metavar="S", help="most seconds per round (default: 600)")
     options = parser.parse_args(arguments)
     # The default actions would leave the processes behind, which have groups of their own.
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -66,14 +66,14 @@ def _up(options: argparse.Namespace) -> int:
         for device in range(options.nodes):
             key = federation.register(f"device-{device}") if options.secure else None
             federation.start_node(device, key=key, **({"lapa-seeded": True} if options.seeded else {}))
-        print(f"{options.nodes} SuperNodes, each with a ledger in device-N; Ctrl-C ends everything", flush=True)
+        print(f"{options.nodes} SuperNodes, each with a ledger in device-N; Ctrl-C stops everything", flush=True)
         settings = {} if options.app else {"folder": str(federation.folder / "run"), "nodes": options.nodes}
         run = federation.submit(bundle, **settings, **({} if options.app else {"timeout": options.timeout}))
         status = federation.follow(run, None, lambda line: print(line, end="", flush=True))
         print(f"run {run} of `{CONNECTION}`: {status}")
         if status == "finished:completed":
             return 0
-        print(f"the end of the log of device 0:\n{federation.tail('device-0')}", file=sys.stderr)
+        print(f"end of the log of device 0:\n{federation.tail('device-0')}", file=sys.stderr)
         return 1
 
 
@@ -89,7 +89,7 @@ def _configuration(options: argparse.Namespace) -> str:
         key, equals, text = change.partition("=")
         section, dot, name = key.strip().partition(".")
         if not (equals and dot):
-            raise ValueError(f"-c {change}: write it as section.key=value")
+            raise ValueError(f"-c {change}: expected section.key=value")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -111,7 +111,7 @@ def _quiet_signals() -> None:
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError("allowed: 1 or more")
+        raise argparse.ArgumentTypeError("expected 1 or more")
     return value
 
 

@@ -26,7 +26,7 @@ timeout = 600.0
 """
 
 CODE = '''\
-"""LAPA on Flower, in as few lines as it takes."""
+"""LAPA on Flower: a minimal app."""
 
 from pathlib import Path
 
@@ -57,5 +57,5 @@ def write(folder: Path, config: str) -> Path:
     (folder / "pyproject.toml").write_text(PROJECT)
     (folder / "lapa_app.py").write_text(CODE)
     (folder / "lapa.toml").write_text(config)
-    (folder / "LICENSE").write_text("Either the MIT or the Apache 2.0 license, as you like.\n")
+    (folder / "LICENSE").write_text("Licensed under the MIT or the Apache 2.0 license, at your option.\n")
     return folder

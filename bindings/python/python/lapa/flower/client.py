@@ -76,7 +76,7 @@ def lapa_client(
             facts = _same_device(mine, number)
             arrays = message.content.array_records.get(records.ARRAYS, {})
             if len(arrays) != 1:
-                raise ValueError(f"the question has {len(arrays)} arrays instead of one")
+                raise ValueError(f"the request has {len(arrays)} arrays; expected one")
             parameters = next(iter(arrays.values())).numpy()
             update = mine.train(run, round, parameters, share)
             return records.answer(update, number, round, facts["samples"])
@@ -139,7 +139,7 @@ class lapa_mod:
         if kind == MessageType.QUERY:
             return self.query(message, context)
         if kind.split(".")[0] != MessageType.TRAIN:
-            return _error(message, records.REFUSED, "this message is refused: its answer would not be noised")
+            return _error(message, records.REFUSED, "message refused: its answer would have no noise")
 
         def act() -> RecordDict:
             run, round, number, share = records.read_question(message.content)
@@ -154,7 +154,7 @@ class lapa_mod:
                 try:
                     return _difference(before, call_next(message, context), layout)
                 except BaseException:
-                    log.exception("the training function failed: noise alone is sent")
+                    log.exception("the training function failed; only noise is sent")
                     return np.zeros_like(before)
 
             update = mine.privatize(run, round, train, share)
@@ -169,7 +169,7 @@ def _difference(before: np.ndarray, reply: Message, layout: records.Layout) -> n
         raise ValueError(f"the training function returned an error: {reply.error.reason}")
     trained = list(reply.content.array_records.values())
     if len(trained) != 1:
-        raise ValueError(f"the training function returned {len(trained)} array records instead of one")
+        raise ValueError(f"the training function returned {len(trained)} array records; expected one")
     update = before - layout.flatten(trained[0])
     if not np.isfinite(update).all():
         raise ValueError("the training function returned values that are not finite")
@@ -187,7 +187,7 @@ class _Owner:
         node = context.node_config
         number = node.get("partition-id")
         if type(number) is not int:
-            raise lapa.ConfigError("the node's configuration has no number `partition-id`")
+            raise lapa.ConfigError("the node configuration has no integer `partition-id`")
         # The owner's file stands alone: the app, which comes from the server, must not change it.
         config, changes = self._config, self._changes
         if "lapa-config" in node:
@@ -197,7 +197,7 @@ class _Owner:
         elif self._ledgers is not None:
             ledger, seeded = Path(self._ledgers) / f"device-{number}.db", self._seeded
         else:
-            raise lapa.ConfigError("the node's configuration has no `lapa-ledger`, the file that keeps its budget")
+            raise lapa.ConfigError("the node configuration has no `lapa-ledger`, the file with its spent budget")
         ledger.parent.mkdir(parents=True, exist_ok=True)
         device = lapa.Device(config, number, changes=changes, ledger=ledger, seeded=seeded, **records_of_the_device)
         if "lapa-ledger" in node and "lapa-config" not in node:
@@ -211,9 +211,9 @@ def _refuse_a_raised_budget(device: lapa.Device, ledger: Path) -> None:
     known = [terms["epsilon"] for terms in lapa.Ledger(ledger, read_only=True).terms()]
     if known and facts["epsilon"] > max(known):
         raise lapa.Refused(
-            f"device {facts['device']} refuses: the app asks for privacy.epsilon = {facts['epsilon']:g}, but the "
-            f"device's ledger holds it to {max(known):g}. Its owner may raise that, in a configuration of the "
-            "owner's own that the node names as `lapa-config`"
+            f"device {facts['device']} refuses: the app requests privacy.epsilon = {facts['epsilon']:g}, but the "
+            f"device's ledger allows {max(known):g}. Its owner may raise that in a configuration file that the "
+            "node names as `lapa-config`"
         )
 
 
@@ -224,7 +224,7 @@ def _description(device: lapa.Device) -> RecordDict:
 def _same_device(device: lapa.Device, number: int) -> dict:
     facts = device.describe()
     if facts["device"] != number:
-        raise lapa.Refused(f"the question is for device {number}, but this is device {facts['device']}")
+        raise lapa.Refused(f"the request is for device {number}, but this is device {facts['device']}")
     return facts
 
 
@@ -238,7 +238,7 @@ def _guarded(message: Message, act: Callable[[], RecordDict]) -> Message:
         return _error(message, records.REFUSED, f"refused: {refusal}")
     except BaseException:
         log.exception("cannot answer")
-        return _error(message, records.FAILED, "the device could not answer; its own log says why")
+        return _error(message, records.FAILED, "the device could not answer; see its own log")
 
 
 def _error(message: Message, code: int, reason: str) -> Message:

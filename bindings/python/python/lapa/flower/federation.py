@@ -35,7 +35,7 @@ class Federation:
 
     def __init__(self, folder: str | Path, *, secure: bool = False):
         if os.name != "posix":
-            raise OSError("a federation on loopback needs process groups: Linux, macOS or another Unix")
+            raise OSError("a federation on loopback needs process groups (Linux, macOS or another Unix)")
         self.folder = Path(folder).resolve()
         self.secure = secure
         self._ports: set[int] = set()
@@ -159,7 +159,7 @@ class Federation:
                 cwd=self.folder,
             )
         except subprocess.TimeoutExpired as error:
-            raise TimeoutError(f"flwr {arguments[0]} has not ended after {patience:g} s") from error
+            raise TimeoutError(f"flwr {arguments[0]} did not finish within {patience:g} s") from error
         if done.returncode != 0:
             raise RuntimeError(f"flwr {arguments[0]} failed:\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -36,7 +36,7 @@ class Layout:
                 raise ValueError(f"no array `{name}`")
             value = arrays[name].numpy()
             if value.shape != like.shape:
-                raise ValueError(f"array `{name}` has shape {value.shape} instead of {like.shape}")
+                raise ValueError(f"array `{name}` has shape {value.shape}; expected {like.shape}")
             parts.append(np.asarray(value, dtype=np.float32).ravel())
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
@@ -68,12 +68,12 @@ def read_question(content: RecordDict) -> tuple[str, int, int, float]:
     """Run, round, device and share of a question; ValueError if it is none."""
     record = content.config_records.get(CONFIG)
     if record is None:
-        raise ValueError(f"no record `{CONFIG}` in the question")
+        raise ValueError(f"the request has no record `{CONFIG}`")
     values = []
     for name, kind in (("run", str), ("round", int), ("device", int), ("share", float)):
         value = record.get(name)
         if type(value) is not kind:
-            raise ValueError(f"`{name}` of the question is {value!r}, not of type {kind.__name__}")
+            raise ValueError(f"`{name}` of the request is {value!r}; expected {kind.__name__}")
         values.append(value)
     return tuple(values)
 
@@ -88,17 +88,17 @@ def read_answer(content: RecordDict, device: int, round: int, parameters: int) -
     """The update of an answer; ValueError if it is not one to this question or not of this size."""
     metrics = content.metric_records.get(METRICS, {})
     if (metrics.get("device"), metrics.get("round")) != (device, round):
-        raise ValueError("the answer is to another question")
+        raise ValueError("the answer belongs to another request")
     arrays = content.array_records.get(ARRAYS, {})
     if list(arrays) != [UPDATE]:
-        raise ValueError(f"its arrays are {list(arrays)} instead of ['{UPDATE}']")
+        raise ValueError(f"its arrays are {list(arrays)}; expected ['{UPDATE}']")
     array = arrays[UPDATE]
     # numpy.save adds a header of at most a few hundred bytes. Checked first: what is too large is not unpacked.
     if len(array.data) > 4 * parameters + 1024:
         raise ValueError(f"the update has {len(array.data)} bytes, which is too many for {parameters} parameters")
     value = array.numpy()
     if value.dtype != np.float32 or value.shape != (parameters,):
-        raise ValueError(f"the update is {value.dtype} {value.shape} instead of float32 ({parameters},)")
+        raise ValueError(f"the update is {value.dtype} {value.shape}; expected float32 ({parameters},)")
     return value
 
 
@@ -106,7 +106,7 @@ def read_histogram(content: RecordDict) -> np.ndarray:
     """The label counts of an answer; ValueError if there are none."""
     arrays = content.array_records.get(ARRAYS, {})
     if list(arrays) != [COUNTS] or len(arrays[COUNTS].data) > MOST_CLASSES * 8 + 1024:
-        raise ValueError("it is no label histogram")
+        raise ValueError("not a label histogram")
     return np.asarray(arrays[COUNTS].numpy(), dtype=np.float64).ravel()
 
 

@@ -57,7 +57,7 @@ class LapaStrategy(FedAvg):
         """Logs what the strategy will do."""
         if self.station is not None:
             log.info("\t├──> Run %s in %s", self.station.run, self._folder)
-            log.info("\t├──> Rounds: %d, of which %d are done", self.station.rounds, self.station.round)
+            log.info("\t├──> Rounds: %d (%d done)", self.station.rounds, self.station.round)
         log.info("\t└──> Devices: at least %d", self.min_available_nodes)
 
     def start(
@@ -94,7 +94,7 @@ class LapaStrategy(FedAvg):
             replies = grid.send_and_receive(messages, timeout=timeout)
             stepped, metrics = self.aggregate_train(round, replies)
             if stepped is None:
-                log.warning("no device answered in round %d: the run ends here and can be resumed", round)
+                log.warning("no device answered in round %d; the run stops here and can be resumed", round)
                 break
             result.arrays = arrays = stepped
             result.train_metrics_clientapp[round] = metrics
@@ -102,7 +102,7 @@ class LapaStrategy(FedAvg):
                 log.info("evaluated: %s", evaluated)
                 result.evaluate_metrics_serverapp[round] = evaluated
             if stop is not None and stop(round, metrics):
-                log.info("stopped after round %d, as asked for", round)
+                log.info("stopped after round %d, as requested", round)
                 break
         return result
 
@@ -142,24 +142,24 @@ class LapaStrategy(FedAvg):
                 refused += reply.error.code == records.REFUSED
                 continue
             if device is None:
-                log.warning("dropped a reply of node %d, which was not asked", node)
+                log.warning("dropped a reply from node %d, which had no request", node)
                 continue
             try:
                 update = records.read_answer(reply.content, device, server_round, parameters)
             except (ValueError, TypeError) as error:
-                log.warning("dropped the reply of device %d: %s", device, error)
+                log.warning("dropped the reply from device %d: %s", device, error)
                 continue
             if device in answers and answers[device].tobytes() != update.tobytes():
                 twice.add(device)
             answers[device] = update
         for device in twice:
-            log.warning("dropped device %d, which answered twice in different ways", device)
+            log.warning("dropped device %d: it sent two different answers", device)
             del answers[device]
         if not answers and not refused:
             return None, None
         record = self.station.step(answers)
         for dropped in record["dropped"]:
-            log.warning("dropped the reply of device %d: %s", dropped["device"], dropped["reason"])
+            log.warning("dropped the reply from device %d: %s", dropped["device"], dropped["reason"])
         counted = len(answers) - len(record["dropped"])
         log.info("\t└──> %d of %d devices answered", counted, len(self._asked))
         return self._arrays(), records.numbers(record)
@@ -184,7 +184,7 @@ class LapaStrategy(FedAvg):
                 break
             if time.monotonic() > deadline:
                 raise RuntimeError(
-                    f"{len(described)} devices after {self._wait:g} s, but {self.min_available_nodes} are wanted"
+                    f"{len(described)} devices after {self._wait:g} s, but {self.min_available_nodes} are required"
                 )
             time.sleep(POLL_SECONDS)
         # A run that goes on knows all its devices, also those that are away.
@@ -217,14 +217,14 @@ class LapaStrategy(FedAvg):
         for reply in grid.send_and_receive(messages, timeout=self._timeout):
             device = asked.get(reply.metadata.src_node_id)
             if reply.has_error() or device is None:
-                log.warning("no label histogram of device %s", device)
+                log.warning("no label histogram from device %s", device)
                 continue
             try:
                 counts[device] = records.read_histogram(reply.content)
             except (ValueError, TypeError) as error:
-                log.warning("dropped the label histogram of device %d: %s", device, error)
+                log.warning("dropped the label histogram from device %d: %s", device, error)
         for dropped in self.station.learn_histograms(counts):
-            log.warning("dropped the label histogram of device %d: %s", dropped["device"], dropped["reason"])
+            log.warning("dropped the label histogram from device %d: %s", dropped["device"], dropped["reason"])
 
     def _arrays(self) -> ArrayRecord:
         """The global model as it is sent."""
@@ -256,16 +256,16 @@ class LapaStrategy(FedAvg):
     def _introduction(self, reply: Message | None, online: set[int]) -> dict | None:
         """What a node says of itself, or nothing if it does not count."""
         if reply is None or reply.has_error():
-            log.warning("a node did not say who it is: %s", "no reply" if reply is None else reply.error.reason)
+            log.warning("a node did not describe itself: %s", "no reply" if reply is None else reply.error.reason)
             return None
         facts = dict(reply.content.metric_records.get(records.METRICS, {}))
         device = facts.get("device")
         if type(device) is not int or device < 0:
-            log.warning("a node says that it is device %r: left out", device)
+            log.warning("left out a node that claims to be device %r", device)
             return None
         # A device whose node was started again comes back as a new node, when the old one is gone.
         if any(number == device and node in online for node, number in self._devices.items()):
-            log.warning("a second node says that it is device %d: left out", device)
+            log.warning("left out a second node that claims to be device %d", device)
             return None
         return facts
 

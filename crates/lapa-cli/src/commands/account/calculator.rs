@@ -24,9 +24,9 @@ type Maker = fn() -> Box<dyn Accountant>;
 
 /// Every accountant, and what it is.
 const ACCOUNTANTS: [(&str, Maker, &str); 6] = [
-    ("naive", || Box::new(Naive::new()), "the paper's sum of epsilons (basic composition)"),
-    ("advanced", || Box::new(Advanced::new()), "advanced composition of the same epsilons"),
-    ("zcdp", || Box::new(Zcdp::new()), "zero-concentrated DP"),
+    ("naive", || Box::new(Naive::new()), "the paper's sum of ε (basic composition)"),
+    ("advanced", || Box::new(Advanced::new()), "advanced composition of the same ε"),
+    ("zcdp", || Box::new(Zcdp::new()), "zero-concentrated DP (zCDP)"),
     ("rdp", || Box::new(Rdp::default()), "Rényi DP, best order"),
     ("gdp", || Box::new(Gdp::new()), "Gaussian DP, exact"),
     ("pld", || Box::new(Pld::default()), "privacy loss distribution, certified upper bound"),
@@ -52,7 +52,7 @@ pub fn execute(question: &Question) -> Outcome {
         let result = match (question.sigma, question.target_epsilon) {
             (Some(sigma), _) => epsilon(question, unit.with_noise(sigma * scale), new),
             (None, Some(target)) => noise(question, unit, target, new).map(|z| z / scale),
-            (None, None) => return Err(Failure::usage("--sigma or --target-epsilon is needed")),
+            (None, None) => return Err(Failure::usage("--sigma or --target-epsilon is required")),
         };
         let (value, note) = match result {
             Ok(value) => (Some(value), remark(question, unit, scale, key, value)),
@@ -103,12 +103,12 @@ fn remark(
         "advanced" => advanced.total_delta(question.delta),
         _ => return None,
     };
-    let mut note = format!("at a total delta of {total:.3e}");
+    let mut note = format!("total δ = {total:.3e}");
     if total >= 1.0 {
-        note += ", which proves nothing";
+        note += ", so no guarantee";
     }
     if !naive.in_range(question.delta) {
-        note += "; outside the formula's theorem, which needs epsilon below 1 per round";
+        note += "; outside the theorem, which needs ε < 1 per round";
     }
     Some(note)
 }
@@ -149,8 +149,8 @@ fn as_text(question: &Question, answers: &[Answer]) -> String {
         }
     };
     let given = match (question.sigma, question.target_epsilon) {
-        (Some(sigma), _) => format!("sigma {sigma} sensitivities"),
-        (_, target) => format!("target epsilon {}", target.unwrap_or_default()),
+        (Some(sigma), _) => format!("σ = {sigma} sensitivities"),
+        (_, target) => format!("target ε = {}", target.unwrap_or_default()),
     };
     let rows: Vec<Vec<String>> = answers
         .iter()
@@ -160,10 +160,11 @@ fn as_text(question: &Question, answers: &[Answer]) -> String {
             vec![answer.key.into(), value, format!("{}{note}", answer.about)]
         })
         .collect();
+    let symbol = if question.sigma.is_some() { ">ε" } else { ">σ" };
     format!(
-        "{given}, {} rounds, delta {:e}, {sampling}\n\n{}",
+        "{given}, {} rounds, δ = {:e}, {sampling}\n\n{}",
         question.rounds,
         question.delta,
-        table(&["accountant", &format!(">{}", quantity(question)), "what it is"], &rows),
+        table(&["accountant", symbol, "method"], &rows),
     )
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, table};
+use crate::output::{self, Format, table, wrap};
 
 /// One device's releases, costed.
 #[derive(Serialize)]
@@ -47,14 +47,14 @@ struct Row {
 const MEANING: [(&str, &str); 3] = [
     (
         "declared",
-        "the largest budget that a run was held to,\nthe guarantee where one is enforced, unless a \
-         later run raised it after seeing an earlier one's releases",
+        "the largest budget that was enforced (∞ if none was), the guarantee unless a later run raised it \
+         after an earlier run's releases were seen",
     ),
-    ("claimed", "the paper's epsilons of this device's releases, added"),
+    ("claimed", "the paper's ε, summed over the releases of this device"),
     (
         "provable",
-        "what the releases are\nworth by the best accountant that applies; for a schedule chosen on \
-         the way that is a reading, not a promise",
+        "ε of the recorded releases by the tightest accountant that applies; for a schedule that was \
+         chosen adaptively it is an odometer reading, not a guarantee",
     ),
 ];
 
@@ -90,8 +90,7 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
         .map_err(Failure::failed)?;
     match format {
         Format::Json => {
-            let meaning: BTreeMap<&str, String> =
-                MEANING.map(|(name, words)| (name, words.replace('\n', " "))).into();
+            let meaning = BTreeMap::from(MEANING);
             output::json(&json!({ "ledger": path, "meaning": meaning, "devices": rows }))?;
         }
         Format::Text => output::text_out(&text(path, &rows))?,
@@ -195,20 +194,21 @@ fn text(path: &Path, rows: &[Row]) -> String {
     let meaning: Vec<String> =
         MEANING.iter().map(|(name, words)| format!("{}: {words}.", column(name))).collect();
     let mut text = format!(
-        "{}\n\n{}\nepsilon at the delta that each device was declared with. {}\n",
+        "{}\n\n{}\n{}\n",
         path.display(),
         table(&header, &cells),
-        meaning.join(" "),
+        wrap(&format!("ε at the declared δ of each device. {}", meaning.join(" ")), ""),
     );
     let worst = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
     let (provable, silent) = (worst(|row| row.provable), worst(|row| row.without_channel));
     if silent > provable {
-        text.push_str(&format!(
-            "Noise of the radio channel is counted, as far as the runs declared to trust it; \
-             without it the worst\ndevice stands at {} instead of {}.\n",
+        let channel = format!(
+            "Channel noise is counted as far as the runs trust it (privacy.channel_trust); without \
+             it the worst device has ε = {} instead of {}.",
             round_up(silent),
             round_up(provable)
-        ));
+        );
+        text += &format!("{}\n", wrap(&channel, ""));
     }
     text
 }

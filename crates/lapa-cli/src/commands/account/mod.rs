@@ -10,16 +10,16 @@ use clap::Args;
 use crate::failure::{Failure, Outcome};
 use crate::output::Format;
 
-/// What noise is worth: ε for σ, or σ for ε, by every accountant; or what a ledger has spent.
+/// Compute ε from σ or σ from ε with six accountants, or the ε spent in a ledger
 ///
-/// σ is in units of the sensitivity: 1 means noise of the size of the most that one record can
-/// change. With --sampling-rate each record joins a batch by itself with that probability, and the
-/// sensitivity is the most that one record adds to a batch; without it nothing is amplified and
-/// all adjacencies cost the same in these units.
+/// σ is in units of the sensitivity: σ = 1 is noise as large as the largest change by one record.
+/// With --sampling-rate, each record joins a batch independently with that probability (Poisson
+/// sampling), and the sensitivity is the largest contribution of one record to a batch. Without it
+/// there is no amplification, and all adjacencies have the same cost in these units.
 ///
-/// naive and advanced read --delta as that of each round, as the paper does, and say what their
-/// total is; all others read it as that of the whole. A dash (null in JSON) means that the accountant
-/// has no theorem for the question.
+/// The accountants naive and advanced apply --delta to each round, as the paper does, and report
+/// their total δ; all others apply it to the whole. A dash (null in JSON) means that the accountant
+/// does not support the mechanism.
 ///
 /// Examples:
 ///   lapa account --sigma 5 --rounds 100 --delta 1e-5
@@ -35,40 +35,40 @@ pub struct Arguments {
     /// Standard deviation of the noise, in units of the sensitivity.
     #[arg(long, value_name = "S", requires_all = ["rounds", "delta"], value_parser = sigma)]
     sigma: Option<f64>,
-    /// Ask for the smallest σ that meets this ε instead.
+    /// Find the smallest σ for this ε.
     #[arg(long, value_name = "E", requires_all = ["rounds", "delta"], value_parser = epsilon)]
     target_epsilon: Option<f64>,
-    /// Releases with that noise.
+    /// Number of releases with this noise.
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Probability that a record joins a batch (Poisson sampling).
     #[arg(long, value_name = "Q", value_parser = rate)]
     sampling_rate: Option<f64>,
-    /// What neighboring data sets are [default: zero-out].
+    /// Adjacency of data sets [default: zero-out].
     #[arg(long, value_enum)]
     adjacency: Option<Adjacency>,
-    /// Probability that the guarantee fails.
+    /// Probability δ with which the guarantee may fail.
     #[arg(long, value_name = "D", value_parser = delta)]
     delta: Option<f64>,
-    /// Cost the releases of a ledger, per device and on both bases.
+    /// Ledger whose releases are accounted, per device and on both bases.
     #[arg(
         long,
         value_name = "PATH",
         conflicts_with_all = ["rounds", "sampling_rate", "adjacency", "delta"]
     )]
     ledger: Option<PathBuf>,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Adjacency {
-    /// A record is replaced by one of zero gradient.
+    /// One record is replaced by a record with zero gradient.
     ZeroOut,
-    /// A record is added or removed.
+    /// One record is added or removed.
     AddRemove,
-    /// A record is replaced by any other.
+    /// One record is replaced by any other.
     ReplaceOne,
 }
 
@@ -85,7 +85,7 @@ impl From<Adjacency> for lapa_privacy::Adjacency {
 fn number(text: &str, fits: impl Fn(f64) -> bool, allowed: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if fits(value) => Ok(value),
-        _ => Err(format!("allowed: {allowed}")),
+        _ => Err(format!("expected {allowed}")),
     }
 }
 
@@ -98,11 +98,11 @@ fn epsilon(text: &str) -> Result<f64, String> {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    number(text, |q| q > 0.0 && q <= 1.0, "a number above 0, at most 1")
+    number(text, |q| q > 0.0 && q <= 1.0, "a number above 0 and at most 1")
 }
 
 fn delta(text: &str) -> Result<f64, String> {
-    number(text, |d| (1e-18..1.0).contains(&d), "a number from 1e-18, below 1")
+    number(text, |d| (1e-18..1.0).contains(&d), "a number from 1e-18 to below 1")
 }
 
 pub fn execute(arguments: Arguments) -> Outcome {
@@ -110,7 +110,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         return ledger::execute(path, arguments.format);
     }
     let (Some(rounds), Some(delta)) = (arguments.rounds, arguments.delta) else {
-        return Err(Failure::usage("--rounds and --delta are needed"));
+        return Err(Failure::usage("--rounds and --delta are required"));
     };
     calculator::execute(&calculator::Question {
         sigma: arguments.sigma,

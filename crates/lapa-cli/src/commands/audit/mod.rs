@@ -15,28 +15,29 @@ use crate::output::{self, Format};
 use crate::progress::{AuditProgress, Mode};
 use source::Audited;
 
-/// Attack a run, and hold what leaked against what was claimed and proved.
+/// Attack a run and compare the measured leakage with the claimed and proven ε
 ///
-/// Repeats the run's configuration in memory, with records of the attacker's own in it: the run's
-/// folder and its ledger stay as they are, and no budget is spent. Every attack is one that the
-/// paper's honest-but-curious base station could make, which sees all models and all that it
-/// received, and has data that overlap the devices'.
+/// Repeats the run's configuration in memory with records of the attacker in it. The run folder and
+/// its ledger stay unchanged, and no budget is spent. All attacks are available to the paper's
+/// honest-but-curious base station, which sees every model and every received update and holds data
+/// that overlap the devices' data.
 ///
-///   mechanism    all releases of one device, drawn many times with and without one record; the
-///                best test there is tells them apart
-///   canary       records made to be noticed, in or out by a coin; the transcript tells the coins
-///   membership   loss threshold, and LiRA with shadow models trained by this engine
-///   inversion    labels and images out of gradients, early, middle and late, with and without
-///                noise; and whether that risk falls over rounds as the paper says
-///   ledger       whether what was received scatters as the ledger says it must
+///   mechanism    releases of one device, drawn many times with and without one record; the
+///                likelihood ratio test tells them apart
+///   canary       canaries: crafted records, each included with probability ½; the attacker guesses
+///                which from the transcript
+///   membership   membership inference: loss threshold, and LiRA with shadow models
+///   inversion    gradient inversion: labels and images reconstructed in early, middle and late
+///                rounds, with and without noise; does the risk fall as the paper states?
+///   ledger       statistical test that the received values have the noise that the ledger records
 ///
-/// A lower bound on ε above a claim refutes it. Audits can only refute: attacks that fail prove
-/// nothing. `ε at least` assumes nothing of the mechanism; `Gaussian` is sharper and refutes
-/// claims about Gaussian noise.
+/// A lower bound above a claimed ε refutes the claim. Audits can only refute: failed attacks prove
+/// nothing. The column `ε ≥` holds for any mechanism; `Gaussian ε ≥` is tighter and refutes claims
+/// about Gaussian noise.
 ///
-/// Leaves in DIR: audit.html (one page, with plots and images), audit.json, plots/.
+/// Writes to DIR: audit.html (one page with plots and images), audit.json, plots/.
 ///
-/// Exit codes: 0 no claim about the run was refuted, 1 one was or the audit failed, 2 bad usage.
+/// Exit codes: 0 no claim about the run refuted, 1 a claim refuted or audit failed, 2 bad usage.
 ///
 /// Examples:
 ///   lapa audit runs/quickstart-1
@@ -45,31 +46,31 @@ use source::Audited;
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {
-    /// A finished run's folder, or a configuration [default: the quickstart].
+    /// Folder of a finished run, or a configuration file [default: the quickstart].
     #[arg(value_name = "RUN|CONFIG")]
     subject: Option<PathBuf>,
-    /// Change a key of a configuration, as `section.key=value`; may be given several times.
+    /// Set a key of the configuration, as `section.key=value`; repeatable.
     #[arg(short = 'c', value_name = "KEY=VALUE")]
     change: Vec<String>,
-    /// Which attacks.
+    /// Attacks to make.
     #[arg(long, value_enum, value_name = "NAME,…", value_delimiter = ',', default_value = "all")]
     attack: Vec<Name>,
-    /// How sure every bound and verdict has to be, between 0 and 1.
+    /// Confidence of every bound and verdict, between 0 and 1.
     #[arg(long, value_name = "P", default_value = "0.95")]
     confidence: f64,
-    /// How much work: minutes, or as much as sharp bounds need.
+    /// Effort: quick takes minutes, full as long as tight bounds need.
     #[arg(long, value_enum, default_value_t)]
     budget: Budget,
-    /// Seed of the attacker's own choices: coins, draws, starts.
+    /// Seed of the attacker's random choices.
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
-    /// The folder for the results [default: RUN/audit, or audits/NAME].
+    /// Folder for the results [default: RUN/audit, or audits/NAME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print no progress.
     #[arg(long)]
     quiet: bool,
-    /// How the result is printed: a table, or an array of findings.
+    /// Output format: a table (text), or an array of findings (JSON).
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -129,7 +130,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     progress.finish();
     let audit = match audit {
         Err(AuditError::Cancelled(_)) => {
-            output::say("\nstopped: an audit leaves nothing before its end");
+            output::say("\nstopped; an unfinished audit writes no results");
             return Ok(ExitCode::FAILURE);
         }
         audit => audit?,
@@ -157,12 +158,12 @@ fn text(audit: &Audit, page: &Path) -> String {
             ]
         })
         .collect();
-    let header = ["attack", ">ε at least", ">Gaussian", ">paper's sum", ">provable", "verdict"];
+    let header = ["attack", ">ε ≥", ">Gaussian ε ≥", ">paper's sum", ">proven ε", "verdict"];
     let mut text = output::table(&header, &rows);
     let confidence = audit.findings.first().map_or(0.0, |finding| finding.confidence);
     text += &format!(
-        "at confidence {confidence}, δ {:e}; the paper's sum is over all devices, provable is for the \
-         worst\n",
+        "confidence {confidence}, δ = {:e}; the paper's sum covers all devices, the proven ε is that of \
+         the worst device\n",
         audit.statement.delta
     );
     for finding in audit.about_the_run() {
@@ -172,7 +173,7 @@ fn text(audit: &Audit, page: &Path) -> String {
     }
     for finding in audit.about_the_paper() {
         text += &format!(
-            "not about this run: {}, {}. {}\n",
+            "not about this run: {}: {}. {}\n",
             finding.attack,
             finding.verdict.text(),
             finding.reason
@@ -181,6 +182,6 @@ fn text(audit: &Audit, page: &Path) -> String {
     for note in &audit.notes {
         text += &format!("{note}\n");
     }
-    text += &format!("{CAVEAT}\nthe page is {}: open it in a browser\n", page.display());
+    text += &format!("{CAVEAT}\nReport: {} (open it in a browser)\n", page.display());
     text
 }

@@ -35,8 +35,8 @@ impl Audited {
     fn run(folder: &Path, changes: &[String], mode: Mode) -> Result<Self, Failure> {
         if let Some(change) = changes.first() {
             return Err(Failure::usage(format!(
-                "-c {change}: {} is a finished run, which is audited as it was; give a \
-                 configuration to change it",
+                "-c {change}: {} is a finished run, and a finished run is audited unchanged; to change \
+                 keys, audit a configuration file",
                 folder.display()
             )));
         }

@@ -25,23 +25,23 @@ use crate::progress::Mode;
 /// Measure the engine's speed on this machine.
 ///
 /// Gradients: the paper's CNN, batches of 400, one core. Rounds: 15 devices of 3000–5000 samples,
-/// batch 10 %, without evaluation and checkpoints. Links: what sending the updates of these devices
-/// takes of such a round, and the links of 100,000 devices. Control: how long powers take to be judged
-/// over 200 rounds, and steps of DDPG, each an action and an update, with hidden layers and batches of
-/// 64 and of 256. Figures of speed are medians over
-/// repetitions that take turns. Compare figures only within one run: machines and their load differ.
+/// batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates of these
+/// devices relative to such a round, and of computing the links of 100,000 devices. Control: time to
+/// evaluate powers over 200 rounds, and DDPG steps (an action and an update each) with hidden layers
+/// and batches of 64 and 256. Speeds are medians over interleaved repetitions. Compare figures of
+/// the same run only: machines and their load differ.
 #[derive(Args)]
 pub struct Arguments {
-    /// Threads of the rounds, 0 for one per core.
+    /// Threads for the rounds, 0 for one per core.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: u32,
-    /// Measure only this.
+    /// Measure only this part.
     #[arg(long, value_enum)]
     only: Option<Part>,
     /// Seconds per figure.
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
-    /// How the figures are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -49,15 +49,15 @@ pub struct Arguments {
 /// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Gradients and the matrix product they are compared with.
+    /// Gradients, compared with a matrix product.
     Gradient,
     /// Whole rounds.
     Round,
-    /// Updates over radio links, and the links themselves.
+    /// Transmission over radio links, and the links themselves.
     Links,
-    /// Optimizers of transmit power.
+    /// Transmit power optimization.
     Control,
-    /// Start-up, loading, memory.
+    /// Start-up time, loading time, memory.
     Process,
 }
 
@@ -69,7 +69,7 @@ const DENSE_MACS: f64 = 1.2975e6;
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.05..=600.0).contains(&value) => Ok(value),
-        _ => Err("allowed: a number from 0.05 to 600".into()),
+        _ => Err("expected a number from 0.05 to 600".into()),
     }
 }
 
@@ -98,7 +98,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         links::measure(&data, budget, &mut figures)?;
     }
     if wanted(Part::Control) {
-        mode.notice("measuring optimizers of power …");
+        mode.notice("measuring power optimization …");
         control::measure(budget, &mut figures)?;
     }
     if wanted(Part::Process) {

@@ -20,25 +20,26 @@ use crate::output::{self, Format};
 use crate::progress::{Mode, RoundProgress, patiently};
 use report::Report;
 
-/// Estimate the constants of the convergence bound, and hold the bound against a run.
+/// Estimate the constants of the convergence bound and compare the bound with a run
 ///
-/// Trains the experiment in memory, as a pilot, and looks at the exact loss and gradient of every
-/// device at about ten rounds spread over it. That is not private: it works in simulations only.
-/// Prints the estimates beside [control], the condition on the learning rate, and the bound of the
-/// paper's Theorem 1, as printed and corrected, against the loss of the pilot; draws bound.svg and
-/// bound.png.
+/// Trains the experiment in memory as a pilot and evaluates the exact loss and gradient of every
+/// device at about ten rounds. This is not private, so it works in simulations only. Prints the
+/// estimates next to the values in [control], the condition on the learning rate, and the bound of
+/// the paper's Theorem 1, as printed and corrected, next to the loss of the pilot. Draws bound.svg
+/// and bound.png.
 ///
-///   L             smoothness: how fast the gradient turns; the largest seen
-///   μ             convexity: least ‖∇F‖² over 2(F − F*), with F* the lowest loss of the pilot
-///   δ             dissimilarity: its square is the devices' mean ‖∇F_k‖² over ‖∇F‖², at most
-///   A             what a round without noise leaves of the gap F − F*, at most; must be below 1
-///   initial       what is left of the gap of the first model
-///   channel       what the noise of the radio channel adds
-///   artificial    what noise for privacy adds
+///   L             smoothness: largest ratio of gradient change to parameter change
+///   μ             convexity: smallest ‖∇F‖² / 2(F − F*), with F* the lowest loss of the pilot
+///   δ             dissimilarity: δ² is the largest mean ‖∇F_k‖² of the devices over ‖∇F‖²
+///   A             contraction: a round without noise leaves at most A(F − F*); must be below 1
+///   initial       bound term of the initial gap
+///   channel       bound term of the channel noise
+///   artificial    bound term of the artificial (privacy) noise
 ///
-/// F weighs the devices as the run did, on average. Full gradients of all devices add up to that of
-/// F, so δ = 1 would do for them; a third bound shows what that gives. No model here is strongly
-/// convex, so these are estimates and no guarantee; warnings say what else the theorem leaves out.
+/// F weights the devices by their average weights in the run. The full gradients of all devices add
+/// up to ∇F, so δ = 1 suffices for them; a third bound uses δ = 1. No model here is strongly convex,
+/// so the constants are estimates without a guarantee; warnings list the other assumptions of the
+/// theorem that the experiment violates.
 ///
 /// Examples:
 ///   lapa bound -c run.rounds=60
@@ -49,16 +50,16 @@ use report::Report;
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// The folder for the plots.
+    /// Folder for the plots.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// Look at no more than N samples of each device, evenly taken.
+    /// Most samples per device, evenly spaced.
     #[arg(long, value_name = "N", default_value = "500")]
     samples: NonZeroUsize,
     /// Print no progress.
     #[arg(long)]
     quiet: bool,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -91,11 +92,11 @@ pub fn execute(arguments: Arguments) -> Outcome {
         experiment.control.power = PowerChoice::Equal;
     }
     let mut federation =
-        patiently(mode, "dealing out the samples", || Simulation::new(experiment, data))
+        patiently(mode, "partitioning the samples", || Simulation::new(experiment, data))
             .map_err(RunError::from)?;
     check_size(&federation)?;
     let pilot = Pilot::run(&mut federation, mode)?;
-    mode.notice("estimating …");
+    mode.notice("estimating the constants …");
     let (points, estimates) = pilot.estimate(&federation, arguments.samples)?;
     let warnings = outside_theorem(federation.experiment());
     warnings.iter().for_each(|warning| mode.notice(&format!("warning: {warning}")));
@@ -116,8 +117,8 @@ fn check_size(federation: &Simulation) -> Result<(), Failure> {
     match needed <= MOST_BYTES {
         true => Ok(()),
         false => Err(Failure::usage(format!(
-            "a model of {parameters} parameters: models and gradients along the run need {needed} \
-             bytes, and {MOST_BYTES} are allowed"
+            "the model has {parameters} parameters: its models and gradients along the run need \
+             {needed} bytes; the limit is {MOST_BYTES}"
         ))),
     }
 }
@@ -167,7 +168,7 @@ impl Pilot {
         progress.finish();
         let steps = list.iter().filter(|devices| !devices.is_empty()).count();
         if steps == 0 {
-            return Err(Failure::usage("no device sent anything in any round: there is no bound"));
+            return Err(Failure::usage("no device transmitted in any round, so there is no bound"));
         }
         weights.iter_mut().for_each(|weight| *weight /= steps as f64);
         Ok(Self { rounds: list, weights, models })

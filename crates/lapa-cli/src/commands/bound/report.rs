@@ -141,8 +141,8 @@ impl Report {
     /// Draws both bounds over the measured gap.
     pub fn draw(&self, stem: &Path) -> Result<[PathBuf; 2], Failure> {
         let measured = self.measured.iter().map(|point| (f64::from(point.round), point.gap));
-        let title = "Distance of the loss from its lowest";
-        let mut figure = Figure::new(title, "Round", "F − F*").log_y();
+        let title = "Optimality gap and its bounds";
+        let mut figure = Figure::new(title, "Round", "Optimality gap F − F*").log_y();
         for form in self.forms() {
             if let Some(bound) = &form.bound {
                 let curve = bound.after.iter().enumerate();
@@ -170,7 +170,7 @@ impl Report {
         text.push_str(&self.rate_text());
         text.push_str(&self.bounds_text());
         let plots = plots.each_ref().map(|path| path.display().to_string()).join(" and ");
-        text.push_str(&format!("drawn in {plots}\n"));
+        text.push_str(&format!("plots: {plots}\n"));
         text
     }
 
@@ -181,7 +181,11 @@ impl Report {
             vec![name.into(), digits(estimated), digits(configured), seen]
         };
         let curvatures = curvatures.map_or(String::new(), |curvatures| {
-            format!(", curvatures {} to {}", digits(curvatures.least), digits(curvatures.most))
+            format!(
+                "; largest curvatures {} to {}",
+                digits(curvatures.least),
+                digits(curvatures.most)
+            )
         });
         let rows = [
             row(
@@ -189,7 +193,7 @@ impl Report {
                 self.estimated.smoothness,
                 self.configured.smoothness,
                 format!(
-                    "secants {} to {}{curvatures}",
+                    "gradient secants {} to {}{curvatures}",
                     digits(secants.least),
                     digits(secants.most)
                 ),
@@ -199,7 +203,7 @@ impl Report {
                 self.estimated.convexity,
                 self.configured.convexity,
                 format!(
-                    "{} to {}, median {}; {} if F* were 0",
+                    "{} to {}, median {}; with F* = 0: {}",
                     digits(convexity.least),
                     digits(convexity.most),
                     digits(convexity.median),
@@ -219,10 +223,10 @@ impl Report {
             ),
         ];
         format!(
-            "{}estimates come from the devices' exact losses and gradients: in [control] they would \
-             leak those data\nthrough the powers, unless the data are public or drawn by code\n\n\
-             F(w⁰) − F* = {}, with F* = {} the lowest loss seen, after round {}\n\n",
-            table(&["constant", ">estimated", ">control", "seen along the run"], &rows),
+            "{}The estimates use the devices' exact losses and gradients. Do not copy them into \
+             [control] unless the data are\npublic or synthetic: the powers would leak the data.\n\n\
+             F(w⁰) − F* = {}, with F* = {}, the lowest loss (after round {})\n\n",
+            table(&["constant", ">estimated", ">in [control]", "range along the run"], &rows),
             digits(self.estimates.initial_gap),
             digits(self.estimates.lowest_loss),
             self.estimates.lowest_round,
@@ -248,7 +252,7 @@ impl Report {
         let mut header = vec!["bound", ">A", "condition on λ"];
         header.extend(deltas.iter().map(String::as_str));
         format!(
-            "{}λ = {}, ΣG² = {}; the limit falls as 1/δ²\n\n",
+            "{}λ = {}, ΣG² = {}; the limit on λ scales as 1/δ²\n\n",
             table(&header, &self.forms().map(row)),
             self.learning_rate,
             digits(self.squared_weights),
@@ -271,14 +275,12 @@ impl Report {
             };
             [vec![form.name.to_owned()], terms, vec![holds.into()]].concat()
         };
-        let header =
-            ["bound", ">initial", ">channel", ">artificial", ">total", "measured stays below"];
+        let header = ["bound", ">initial", ">channel", ">artificial", ">total", "bound holds"];
         let last = self.measured.last().map_or(f64::NAN, |point| point.gap);
         let mut text = table(&header, &self.forms().map(row));
         if self.forms().iter().any(|form| form.vacuous == Some(true)) {
             text.push_str(&format!(
-                "vacuous: not below {}, the gap of the first model, so that it promises nothing of \
-                 training\n",
+                "vacuous: not below the initial gap {}, so the bound says nothing about training\n",
                 digits(self.estimates.initial_gap)
             ));
         }
@@ -288,7 +290,7 @@ impl Report {
             }
         }
         text.push_str(&format!(
-            "measured after {} rounds: {}, of one run; the bounds are on the expectation\n",
+            "measured after {} rounds: {} (one run; the bounds hold in expectation)\n",
             self.rounds,
             digits(last),
         ));

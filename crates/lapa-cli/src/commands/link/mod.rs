@@ -16,23 +16,24 @@ use crate::failure::Outcome;
 use crate::output::Format;
 use crate::progress::{Mode, patiently};
 
-/// Show the radio link of each device: distance, path loss, SINR, symbol error rate.
+/// Show the radio link of each device: distance, path loss, SINR, symbol error rate
 ///
-/// Positions and channels follow from the configuration and its seed alone; no data set is read.
-/// Prints a table and draws the devices from above, link.svg and link.png. Links are those of a
-/// round in which all devices send; [radio] and [transmit] set them, [aggregate] says who may send.
+/// Positions and channels depend on the configuration and its seed only; no data set is read.
+/// Prints a table and draws a map of the devices (link.svg, link.png). The links are those of a
+/// round in which all devices transmit. [radio] and [transmit] define them; [aggregate] defines
+/// which devices may transmit.
 ///
-///   region        rectangle of radio.regions that the device is in, from 1
-///   path loss     what distance, wavelength and antenna gains take, without fading
-///   ‖h‖²          gain of all antennas together, with fading
+///   region        rectangle of radio.regions in which the device lies, counted from 1
+///   path loss     loss from distance, wavelength and antenna gains, without fading
+///   ‖h‖²          channel gain over all antennas, with fading
 ///   SNR           received power over the noise of one antenna, after the matched filter
-///   SINR          what the receiver leaves of it beside the devices decoded later
+///   SINR          the same with interference from the devices that are decoded later
 ///   SER           symbol error rate of transmit.modulation at that SINR
-///   ≤0.1 …        whether the device may send if aggregate.ser_threshold is that
-///   energy        what sending one update takes, for images of 28 × 28 and 10 classes
+///   ≤0.1 …        ✓ if the device may transmit with this aggregate.ser_threshold
+///   energy        energy of sending one update, for images of 28 × 28 and 10 classes
 ///
-/// --sweep varies one quantity for all devices and draws the symbol error rate over it, with
-/// positions and fading as they are: link-power, link-noise or link-antennas, as SVG and PNG.
+/// --sweep varies one quantity for all devices and plots the symbol error rate against it, with
+/// positions and fading unchanged: link-power, link-noise or link-antennas, as SVG and PNG.
 ///
 /// Examples:
 ///   lapa link
@@ -43,16 +44,16 @@ use crate::progress::{Mode, patiently};
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// The folder for the plots.
+    /// Folder for the plots.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// How the table is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// The round whose fading is shown; see radio.redraw_every.
+    /// Round whose fading is shown; see radio.redraw_every.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     round: u32,
-    /// Vary this instead of showing each device.
+    /// Vary this quantity instead of listing the devices.
     #[arg(long, value_name = "QUANTITY", value_enum)]
     sweep: Option<sweep::Quantity>,
 }
@@ -62,15 +63,16 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let (folder, mode) = (&arguments.out, Mode::choose(false));
     match arguments.sweep {
         Some(quantity) => {
-            let sweep = patiently(mode, "links", || {
+            let sweep = patiently(mode, "computing the links", || {
                 sweep::Sweep::new(&experiment, arguments.round, quantity)
             })?;
             super::create_folder(folder)?;
             sweep.show(folder, arguments.format)?;
         }
         None => {
-            let table =
-                patiently(mode, "links", || table::Table::new(&experiment, arguments.round))?;
+            let table = patiently(mode, "computing the links", || {
+                table::Table::new(&experiment, arguments.round)
+            })?;
             super::create_folder(folder)?;
             table.show(folder, arguments.format)?;
         }

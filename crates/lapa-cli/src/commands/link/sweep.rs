@@ -17,11 +17,11 @@ use crate::output::{self, Format, table};
 /// What is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Quantity {
-    /// Transmit power of all devices, from a thousandth to ten times transmit.max_power_w.
+    /// Transmit power of all devices, from 0.001 to 10 times transmit.max_power_w.
     Power,
     /// Noise power at each antenna, from 1e-16 to 1e-10 W.
     Noise,
-    /// Antennas of the base station, from 1 to 64.
+    /// Number of antennas of the base station, from 1 to 64.
     Antennas,
 }
 
@@ -150,7 +150,7 @@ impl Sweep {
         let (label, log) = match self.quantity {
             Quantity::Power => ("Transmit power (W)", true),
             Quantity::Noise => ("Noise power at each antenna (dBm)", false),
-            Quantity::Antennas => ("Antennas", true),
+            Quantity::Antennas => ("Number of antennas", true),
         };
         let points: Vec<(f64, Quantiles)> =
             self.points.iter().map(|point| (point.place.shown().0, point.ser)).collect();
@@ -171,8 +171,7 @@ impl Sweep {
         };
         let titles: Vec<String> =
             self.limits.iter().map(|limit| format!(">{}", limit.title)).collect();
-        let mut header =
-            vec![varied, ">SER (median)", ">smallest", ">largest", ">SINR (dB, median)"];
+        let mut header = vec![varied, ">SER (median)", ">min", ">max", ">SINR (dB, median)"];
         header.extend(titles.iter().map(String::as_str));
         let cells = |point: &Point| {
             let mut cells = vec![
@@ -187,8 +186,8 @@ impl Sweep {
         };
         let rows: Vec<Vec<String>> = self.points.iter().map(cells).collect();
         let mut text = table(&header, &rows);
-        text.push_str("the last columns count the devices that may send at each threshold\n");
-        text.push_str(&format!("drawn in {}\n", paths(plots)));
+        text.push_str("last columns: number of devices that may transmit at each threshold\n");
+        text.push_str(&format!("plots: {}\n", paths(plots)));
         text
     }
 }

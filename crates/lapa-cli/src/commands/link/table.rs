@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{Limit, by_limit, limits, paths, rate};
 use crate::failure::Failure;
-use crate::output::{self, Format, table};
+use crate::output::{self, Format, count, table};
 
 /// Devices shown in the text table before the rest is only counted.
 const MOST_ROWS: usize = 60;
@@ -139,13 +139,16 @@ impl<'a> Table<'a> {
         let shown: Vec<Vec<String>> = self.rows.iter().take(MOST_ROWS).map(cells).collect();
         let mut text = table(&header, &shown);
         if self.rows.len() > MOST_ROWS {
-            text.push_str(&format!("… and {} more devices\n", self.rows.len() - MOST_ROWS));
+            text.push_str(&format!(
+                "… and {}\n",
+                count(self.rows.len() - MOST_ROWS, "more device")
+            ));
         }
         for line in self.summary() {
             text.push_str(&line);
             text.push('\n');
         }
-        text.push_str(&format!("drawn in {}\n", paths(plots)));
+        text.push_str(&format!("plots: {}\n", paths(plots)));
         text
     }
 
@@ -156,7 +159,7 @@ impl<'a> Table<'a> {
             format!("{count} at {}", limit.title)
         });
         let mut lines = vec![format!(
-            "devices that pass, of {devices}: {}",
+            "devices that pass each threshold, of {devices}: {}",
             passed.collect::<Vec<_>>().join(", ")
         )];
         // As ratios: decibels of a silent device would spoil a median.
@@ -177,8 +180,8 @@ impl<'a> Table<'a> {
                 rate(ser.max)
             ));
             lines.push(format!(
-                "power {} dBm (median), noise {} dBm per antenna; on an amplitude of 1 the \
-                 receiver's noise has σ = {:.3e} (median)",
+                "transmit power {} dBm (median), noise {} dBm per antenna; receiver noise per unit \
+                 amplitude: σ = {:.3e} (median)",
                 dbm(power.median),
                 dbm(self.experiment.radio.noise_power_w),
                 noise.median
@@ -186,14 +189,18 @@ impl<'a> Table<'a> {
         }
         let (senders, Airtime { time, energy }) = self.round;
         lines.push(format!(
-            "{senders} devices send in a round: {:.4} s on the air, {:.3e} J; each sends {} values \
-             in {} bytes",
-            time.0, energy.0, self.coordinates, self.bytes
+            "{} transmitting: airtime {:.4} s, radiated energy {:.3e} J per round; each sends {} \
+             values in {} bytes",
+            count(senders, "device"),
+            time.0,
+            energy.0,
+            self.coordinates,
+            self.bytes
         ));
         if self.experiment.transmit.uplink == UplinkName::Ideal {
             lines.push(
-                "transmit.uplink = \"ideal\" does not use these links, except for a threshold; time, \
-                 energy and bytes are those that \"analog\" would take"
+                "transmit.uplink = \"ideal\" uses these links for thresholds only; airtime, energy \
+                 and bytes are those of \"analog\""
                     .into(),
             );
         }

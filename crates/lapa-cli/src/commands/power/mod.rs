@@ -23,23 +23,23 @@ use crate::progress::{ChoiceProgress, Mode};
 
 pub use show::sentence;
 
-/// Compare ways to choose transmit powers, with what each costs in privacy.
+/// Compare methods of transmit power control and their privacy cost
 ///
-/// A pilot run records what noise privacy asks for in each round ([control] says on which data).
-/// Then every optimizer minimizes the noise terms J of the convergence bound over the powers,
-/// within control.least_power_w ≤ Σp² ≤ control.total_power_w and transmit.max_power_w each.
+/// A pilot run records the noise that privacy requires in each round ([control] selects its data).
+/// Every method then minimizes J, the noise terms of the convergence bound, over the powers, subject
+/// to control.least_power_w ≤ Σp² ≤ control.total_power_w and to transmit.max_power_w per device.
 ///
-///   J/full     objective relative to full power; less is better
-///   T_th       last round with artificial noise: least, median and most over the devices
-///   under      largest required σ over the σ there is; 1 if every device has what it needs
+///   J/full     objective J relative to full power; lower is better
+///   T_th       last round with artificial noise: min, median and max over the devices
+///   shortfall  largest ratio of required σ to actual σ; 1 if every device has enough noise
 ///   Σp²        total power in watts
-///   ε          provable ε of the worst device: its budget on basis certified, else what the noise
-///              that the pilot asked for is worth, counted as privacy.channel_trust says
-///   ε κ=0      what that noise is worth if none of the channel's is counted; a forecast, as the
-///              run's own noise follows its own rounds
+///   ε          proven ε of the worst device: its budget with basis certified, else the ε of the
+///              noise in the pilot, with privacy.channel_trust applied
+///   ε κ=0      ε of the same noise without any channel noise; a forecast, because the run's noise
+///              depends on its own rounds
 ///
-/// Leaves in DIR: power.json, powers.toml (the experiment with the best powers, for `lapa run`),
-/// curves and powers as SVG and PNG, agent.safetensors, and the pilot.
+/// Writes to DIR: power.json, powers.toml (the experiment with the best powers, for `lapa run`),
+/// curves and powers as SVG and PNG, agent.safetensors, and the pilot run.
 ///
 /// Examples:
 ///   lapa power experiments/control/config.toml
@@ -50,26 +50,26 @@ pub use show::sentence;
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// Only these optimizers.
+    /// Run only these methods.
     #[arg(long, value_name = "NAME,…", value_parser = names(), value_delimiter = ',')]
     only: Vec<String>,
-    /// Whose powers go into powers.toml [default: those with the least J].
+    /// Method whose powers go into powers.toml [default: the one with the lowest J].
     #[arg(long, value_name = "NAME", value_parser = names())]
     choose: Option<String>,
-    /// Use this finished pilot of the same experiment, instead of a new one.
+    /// Reuse this finished pilot run of the same experiment.
     #[arg(long, value_name = "DIR")]
     pilot: Option<PathBuf>,
-    /// DDPG starts from this agent instead of from random networks.
+    /// Start DDPG from this saved agent.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// The folder for the results, new or with a pilot that was broken off, which goes on [default:
+    /// Folder for the results: new, or one with an interrupted pilot, which continues [default:
     /// runs/NAME-power-N].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print no progress.
     #[arg(long)]
     quiet: bool,
-    /// How the table is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -116,13 +116,16 @@ fn compare(
     stop_on_interrupt("stopping")?;
     let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
     let mut screen = Screen::new(mode);
-    mode.notice("pilot:");
+    mode.notice("pilot run:");
     let pilot = execute_pilot(experiment, data, &place, Some(ledger.into()), &mut |event| {
         screen.show(event)
     })?;
     screen.finish();
     let Some(pilot) = pilot else {
-        return stopped(&format!("stopped in the pilot; go on with --pilot {}", place.display()));
+        return stopped(&format!(
+            "stopped in the pilot run; continue with --pilot {}",
+            place.display()
+        ));
     };
     let mut chooser = Chooser::new(experiment, pilot, data)?;
     if let Some(agent) = agent {
@@ -138,7 +141,7 @@ fn compare(
         progress.finish();
         match choice {
             Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => {
-                return stopped("stopped; nothing but the pilot is kept");
+                return stopped("stopped; only the pilot run is kept");
             }
             choice => choices.push(choice?),
         }
@@ -206,13 +209,13 @@ fn folder(arguments: &Arguments, mode: Mode) -> Result<PathBuf, Failure> {
         return match is_free(out) || has_only_a_pilot(out) {
             true => Ok(out.clone()),
             false if pilot.join("config.resolved.toml").is_file() => Err(Failure::usage(format!(
-                "--out {} exists already and is not empty: choose another folder; to use the \
-                 pilot that is in it, which may have been charged, add --pilot {}",
+                "--out {} already exists and is not empty: choose another folder, and add --pilot {} \
+                 to reuse the pilot run in it, which may have been charged to budgets",
                 out.display(),
                 pilot.display()
             ))),
             false => Err(Failure::usage(format!(
-                "--out {} exists already and is not empty: choose another folder",
+                "--out {} already exists and is not empty: choose another folder",
                 out.display()
             ))),
         };
@@ -222,7 +225,7 @@ fn folder(arguments: &Arguments, mode: Mode) -> Result<PathBuf, Failure> {
     let free = (1..).find(|&n| is_free(&numbered(n))).unwrap_or_default();
     if let Some(before) = free.checked_sub(1).map(numbered).filter(|out| has_only_a_pilot(out)) {
         mode.notice(&format!(
-            "notice: {0} holds a pilot that was broken off; --out {0} goes on with it",
+            "notice: {0} holds an interrupted pilot run; --out {0} continues it",
             before.display()
         ));
     }

@@ -16,8 +16,8 @@ use crate::output::table;
 /// A choice in one line.
 pub fn sentence(choice: &Choice) -> String {
     format!(
-        "{}: J {:.3} of full power's, T_th {}, total {:.4} W; worst device ε {}, {} if no channel \
-         noise is counted{}",
+        "{}: J is {:.3} times that of full power, T_th {}, total power {:.4} W; worst device ε {}, \
+         {} without channel noise{}",
         choice.optimizer.name(),
         choice.objective_relative,
         rounds(&choice.switching_round),
@@ -25,7 +25,7 @@ pub fn sentence(choice: &Choice) -> String {
         figure(choice.epsilon),
         figure(choice.epsilon_without_channel),
         match choice.worst_under_noising > 1.0 {
-            true => format!("; under-noised by up to {}", round_up(choice.worst_under_noising)),
+            true => format!("; noise shortfall up to {}", round_up(choice.worst_under_noising)),
             false => String::new(),
         }
     )
@@ -53,10 +53,10 @@ pub fn table_of(
     out: &Path,
 ) -> String {
     let header = [
-        "optimizer",
+        "method",
         ">J/full",
         ">T_th",
-        ">under",
+        ">shortfall",
         ">Σp² W",
         ">ε",
         ">ε κ=0",
@@ -80,8 +80,8 @@ pub fn table_of(
         })
         .collect();
     let mut text = format!(
-        "\n{}T_th of {} rounds: least/median/most over the devices. ε at δ {:e}, \
-         privacy.channel_trust {}.\n",
+        "\n{}T_th (of {} rounds): min/median/max over the devices. ε at δ = {:e}, \
+         privacy.channel_trust = {}.\n",
         table(&header, &rows),
         experiment.run.rounds,
         experiment.privacy.delta,
@@ -89,29 +89,29 @@ pub fn table_of(
     );
     if let Some(policy) = choices.iter().find_map(|choice| choice.policy_relative) {
         text += &format!(
-            "ddpg: what its actor alone proposes at the end has J/full {policy:.4}; in the table is \
-             the best that it tried.\n"
+            "DDPG: the table shows the best action tried; the final policy alone reaches J/full \
+             {policy:.4}.\n"
         );
     }
     if let Some(best) = best {
         let gain = 100.0 * (1.0 - best.objective_relative);
         text += &match gain >= 0.05 {
             true => format!(
-                "{} lowers the noise in the bound by {gain:.1} % against full power.\n",
+                "{} lowers the noise terms of the bound by {gain:.1} % compared with full power.\n",
                 best.optimizer.name()
             ),
             false => format!(
-                "Nothing is better than full power by more than 0.05 %; chosen: {}.\n",
+                "No method beats full power by more than 0.05 %; chosen: {}.\n",
                 best.optimizer.name()
             ),
         };
         if best.worst_under_noising > 1.0 {
-            text += "It leaves devices with less noise than privacy asks for: the sum rule allows \
-                     that. Use control.switch_rule = \"per-device\" or control.noise = \
-                     \"top-up\".\n";
+            text += "Some devices have less noise than privacy requires: the sum rule allows that. Use \
+                     control.switch_rule = \"per-device\" or control.noise = \"top-up\" to avoid \
+                     it.\n";
         }
         text += &format!(
-            "powers of {1}: {0}/powers.toml (lapa run {0}/powers.toml); all else is in {0}\n",
+            "Results: {0}. Next: lapa run {0}/powers.toml (the powers of {1})\n",
             out.display(),
             best.optimizer.name()
         );
@@ -127,8 +127,9 @@ pub fn write(choices: &[Choice], out: &Path) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(choices).map_err(Failure::failed)? + "\n";
     write_text(&out.join("power.json"), &text)?;
     let most = choices.iter().map(|choice| choice.evaluations).max().unwrap_or(1) as f64;
-    let mut curves = Figure::new("Choice of powers", "Evaluations", "J over that of full power");
-    let mut powers = Figure::new("Power of each device", "Device", "Power (W)");
+    let mut curves =
+        Figure::new("Transmit power optimization", "Evaluations", "J relative to full power");
+    let mut powers = Figure::new("Transmit power by device", "Device", "Power (W)");
     for choice in choices {
         let name = choice.optimizer.name();
         let mut points: Vec<(f64, f64)> = choice

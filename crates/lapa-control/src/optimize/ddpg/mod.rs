@@ -81,7 +81,7 @@ impl Ddpg {
     pub fn with_agent(settings: Settings, agent: &Agent) -> Result<Self, SettingsError> {
         let sizes = agent.sizes();
         if sizes != Task::sizes(sizes.actions, sizes.hidden) {
-            let (name, allowed) = ("states of the agent", "two more than its actions");
+            let (name, allowed) = ("number of states", "two more than the number of actions");
             return Err(SettingsError { name, value: sizes.states as f64, allowed });
         }
         let start = Some((sizes, agent.parameters()));

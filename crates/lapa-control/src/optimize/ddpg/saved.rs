@@ -46,7 +46,7 @@ pub enum SavedError {
     /// An agent for another task.
     #[error(
         "{} is an agent with {} states, {} actions and hidden layers of {}, but {} states, {} \
-         actions and hidden layers of {} are wanted",
+         actions and hidden layers of {} are expected",
         path.display(), found.states, found.actions, found.hidden,
         wanted.states, wanted.actions, wanted.hidden
     )]
@@ -122,7 +122,7 @@ impl Agent {
         let no_agent = |what: String| SavedError::NoAgent { path: path.into(), what };
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(broken)?;
         let sizes = metadata.metadata().as_ref().and_then(|metadata| metadata.get(SIZES));
-        let sizes = sizes.ok_or_else(|| no_agent("it does not say its sizes".into()))?;
+        let sizes = sizes.ok_or_else(|| no_agent("its sizes are missing".into()))?;
         let found: Sizes =
             serde_json::from_str(sizes).map_err(|error| no_agent(format!("its sizes: {error}")))?;
         if found != wanted {
@@ -147,7 +147,7 @@ impl Agent {
                 parameters.extend(floats.iter().map(|&bytes| f32::from_le_bytes(bytes)));
             }
             match parameters.iter().find(|value| !value.is_finite()) {
-                Some(value) => Err(no_agent(format!("`{name}` has a parameter {value}"))),
+                Some(value) => Err(no_agent(format!("`{name}` has the parameter {value}"))),
                 None => Ok(parameters),
             }
         };

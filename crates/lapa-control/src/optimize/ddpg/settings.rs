@@ -68,7 +68,7 @@ impl Settings {
         match value <= MOST_BYTES {
             true => Ok(()),
             false => Err(SettingsError {
-                name: "bytes for control.hidden and control.batch with so many devices",
+                name: "bytes for control.hidden and control.batch with this many devices",
                 value,
                 allowed: "at most 4294967296",
             }),
@@ -79,13 +79,13 @@ impl Settings {
         let Learning { discount, soft_update, actor_rate, critic_rate } = self.learning;
         let count = |count: usize| (1..=MOST).contains(&count);
         let share = |x: f64| x > 0.0 && x <= 1.0;
-        let (natural, above_0) = ("an integer from 1 to 1048576", "a number above 0, at most 1");
+        let (natural, above_0) = ("an integer from 1 to 1048576", "a number above 0 and at most 1");
         let checks = [
             (count(self.episodes as usize), "episodes", f64::from(self.episodes), natural),
             (count(self.steps as usize), "steps", f64::from(self.steps), natural),
             (count(self.hidden), "hidden", self.hidden as f64, natural),
             (count(self.batch), "batch", self.batch as f64, natural),
-            ((0.0..1.0).contains(&discount), "discount", discount, "a number from 0, below 1"),
+            ((0.0..1.0).contains(&discount), "discount", discount, "a number from 0 to below 1"),
             (share(soft_update), "soft_update", soft_update, above_0),
             (share(actor_rate), "actor_rate", actor_rate, above_0),
             (share(critic_rate), "critic_rate", critic_rate, above_0),

@@ -171,6 +171,6 @@ fn fitting(losses: &[(SingleLoss, u64)], profiles: &[Profile], goal: &Goal) -> f
 }
 
 fn too_fine(interval: f64) -> AccountError {
-    let allowed = "one at which the losses take at most 2^22 points";
+    let allowed = "a value at which the losses need at most 2^22 points";
     AccountError::Parameter { name: "interval", value: interval, allowed }
 }

@@ -154,7 +154,7 @@ impl Accountant for Pld {
             Mechanism::NonPrivate => (1.0, 0.0, false),
         };
         if z > 1e100 {
-            let allowed = "above 0, at most 1e100";
+            let allowed = "a number above 0 and at most 1e100";
             return Err(AccountError::Parameter { name: "noise multiplier", value: z, allowed });
         }
         if rate < 1e-30 {

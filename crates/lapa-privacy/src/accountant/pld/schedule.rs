@@ -42,7 +42,7 @@ impl PldSchedule {
     /// ε after `count` releases: at most a little more than [`Pld`] answers.
     pub fn epsilon_after(&self, count: u32) -> Result<f64, AccountError> {
         if count > self.releases {
-            let allowed = "at most as many as were prepared";
+            let allowed = "at most the prepared number";
             return Err(AccountError::Parameter { name: "count", value: count.into(), allowed });
         }
         if count == 0 {

@@ -55,15 +55,15 @@ fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
     assert!(html.contains("<h1>Run &lt;script&gt;x</h1>"), "{html}");
     for text in [
         "Warning:",
-        "had less noise than their budgets ask for",
-        "<span class=\"badge bad\">less than provable: promises too much</span>",
-        "ε, the paper&#39;s sum, worst device",
-        "ε, the paper&#39;s sum, all devices",
-        "the gap is what it leaves out",
-        "the warning above counts those",
-        "<span class=\"badge mixed\">a reading</span>",
-        "<span class=\"badge mixed\">an assumption</span>",
-        "ε without channel",
+        "had less noise than their budgets require",
+        "<span class=\"badge bad\">below the proven ε: do not rely on it</span>",
+        "Paper&#39;s sum, worst device",
+        "Paper&#39;s sum, all devices",
+        "it misses the gap between them",
+        "the warning above counts them",
+        "<span class=\"badge mixed\">odometer reading</span>",
+        "<span class=\"badge mixed\">assumption</span>",
+        "Spent ε without channel noise",
         "Last round with artificial noise",
         "<td class=\"number\">∞</td>",
         "switch_rule = &quot;sum&quot;",
@@ -77,13 +77,13 @@ fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
 fn captions_and_badges_are_true_of_a_certified_run() {
     let html = page("certified", CERTIFIED);
     for text in [
-        "<span class=\"badge good\">more than provable: harmless</span>",
-        "The paper&#39;s sum ends above the provable line",
+        "<span class=\"badge good\">above the proven ε: harmless</span>",
+        "The paper&#39;s sum ends above the proven line",
     ] {
         assert!(html.contains(text), "{text}");
     }
     // There is no warning, and no gap that the paper's sum leaves out.
-    for text in ["warning above", "leaves out", "Warning:"] {
+    for text in ["warning above", "misses the gap", "Warning:"] {
         assert!(!html.contains(text), "{text}");
     }
 }
@@ -91,10 +91,10 @@ fn captions_and_badges_are_true_of_a_certified_run() {
 #[test]
 fn without_noise_nothing_is_proved_and_nothing_is_drawn_of_it() {
     let html = page("plain", PLAIN);
-    for text in ["No noise was added: ε is ∞.", "nothing proved", "claims nothing", "Median"] {
+    for text in ["No noise was added, so ε = ∞.", "nothing proven", "no claim", "Median"] {
         assert!(html.contains(text), "{text}");
     }
-    assert!(!html.contains("Warning:") && !html.contains("ε without channel"));
+    assert!(!html.contains("Warning:") && !html.contains("without channel noise"));
     assert_eq!(html.matches("<svg ").count(), 2);
 }
 

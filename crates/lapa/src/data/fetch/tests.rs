@@ -151,14 +151,14 @@ fn when_nothing_works_every_source_is_listed() {
     assert_eq!(tried.len(), 1 + names.len());
     let text = world.shorten(&error);
     for line in [
-        "data set `tiny` could not be found anywhere; tried",
+        "data set `tiny` is not available; tried",
         "  - cache DIR/cache/tiny: no train-images-idx3-ubyte; no train-labels-idx1-ubyte; \
          no t10k-images-idx3-ubyte; no t10k-labels-idx1-ubyte",
         "  - DIR/absent: no such folder",
         "  - DIR/short: t10k-images-idx3-ubyte: 17 bytes, expected 18 bytes",
         "  - DIR/long: t10k-images-idx3-ubyte: more, expected 18 bytes",
         "  - DIR/cache: no train-images-idx3-ubyte or train-images-idx3-ubyte.gz",
-        "put its four IDX files into DIR/cache/tiny or use idx:PATH",
+        "put its four IDX files into DIR/cache/tiny, or use idx:PATH",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }

@@ -78,11 +78,11 @@ fn files_that_do_not_fit_together_are_named() {
     );
     assert_eq!(
         error([images(2, 2, 2), labels(&[0, 1]), images(1, 2, 3), labels(&[0])]),
-        "DIR/t10k-images-idx3-ubyte: images of 2×3, expected 2×2 as in training"
+        "DIR/t10k-images-idx3-ubyte: images of 2×3; expected 2×2 as in training"
     );
     assert_eq!(
         error([images(2, 2, 2), labels(&[0, 1]), images(1, 2, 2), labels(&[0])]),
-        "DIR/t10k-labels-idx1-ubyte: every label is 0, expected at least 2 classes; or set \
+        "DIR/t10k-labels-idx1-ubyte: every label is 0; expected at least 2 classes, or set \
          data.classes"
     );
 }
@@ -91,9 +91,9 @@ fn files_that_do_not_fit_together_are_named() {
 fn missing_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let error = load(folder.path(), None).unwrap_err().to_string();
-    assert!(error.contains("has no train-images-idx3-ubyte, expected that file"), "{error}");
+    assert!(error.contains("train-images-idx3-ubyte is missing; expected that file"), "{error}");
     let error = load(&folder.path().join("absent"), None).unwrap_err().to_string();
-    assert!(error.ends_with("absent: is not a folder, expected a folder of IDX files"), "{error}");
+    assert!(error.ends_with("absent: not a folder; expected a folder of IDX files"), "{error}");
 }
 
 /// The shape of the model is public, and a private record must not decide it.
@@ -108,13 +108,13 @@ fn classes_do_not_follow_from_training_labels() {
     }
     assert_eq!(
         try_load(files([0, 1, 3], 2)).unwrap_err(),
-        "DIR/train-labels-idx1-ubyte: label 2 (from 0) is 3, expected below 3, which is the \
-         largest label of the test set, and one more: set data.classes to the number of classes"
+        "DIR/train-labels-idx1-ubyte: label 2 (from 0) is 3; expected below 3, the largest label \
+         of the test set plus one: set data.classes to the number of classes"
     );
     assert_eq!(try_load_classes(files([0, 1, 3], 2), Some(4)).unwrap().classes, 4);
     assert_eq!(
         try_load_classes(files([0, 1, 1], 2), Some(2)).unwrap_err(),
-        "DIR/t10k-labels-idx1-ubyte: label 0 (from 0) is 2, expected below 2, which is \
-         data.classes: set data.classes to the number of classes"
+        "DIR/t10k-labels-idx1-ubyte: label 0 (from 0) is 2; expected below 2, data.classes: set \
+         data.classes to the number of classes"
     );
 }
