@@ -70,8 +70,8 @@ def test_seeded_devices_are_the_simulator_bit_by_bit(small, tmp_path, changes):
     for key in ("accuracy", "loss", "epsilon_provable", "epsilon_spent", "epsilon_claimed_total"):
         assert ours[key] == result.summary[key]
     # A base station has its devices' word for it.
-    assert result.summary["privacy"].startswith("Proved")
-    assert ours["privacy"].startswith("Declared by the devices")
+    assert result.summary["privacy"].startswith("Guarantee: proven")
+    assert ours["privacy"].startswith("Guarantee: declared by the devices")
 
 
 def test_label_histograms_come_first(small, tmp_path):

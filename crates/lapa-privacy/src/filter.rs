@@ -94,7 +94,7 @@ pub(crate) fn left_of(capacity: f64, spent: f64) -> f64 {
 
 /// A cost that is no cost or does not fit into what is left.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("the cost of a release is {cost}: allowed is from 0 to {left}, which is left")]
+#[error("cost = {cost}: expected a number from 0 to {left}, the budget that is left")]
 pub struct Overspent {
     /// What was to be charged.
     pub cost: f64,
@@ -136,7 +136,7 @@ impl Filter {
                     return Err(AccountError::Parameter {
                         name: "epsilon of the plan",
                         value: epsilon,
-                        allowed: "from 0 to the budget's epsilon",
+                        allowed: "a number from 0 to the epsilon of the budget",
                     });
                 }
                 f64::from(releases)
@@ -239,7 +239,7 @@ impl Filter {
             AccountError::Parameter {
                 name: "share",
                 value: share,
-                allowed: "a share that some amount of noise meets",
+                allowed: "a cost that some amount of noise can meet",
             },
         )
     }
@@ -257,7 +257,7 @@ impl Filter {
             return Err(AccountError::Parameter {
                 name: "noise multiplier",
                 value: noise_multiplier,
-                allowed: "at least the planned one",
+                allowed: "at least the planned value",
             });
         }
         Ok(1.0)
@@ -315,19 +315,18 @@ impl Filter {
     pub fn theorem(&self) -> &'static str {
         match self.kind {
             FilterKind::Gdp => {
-                "releases whose mu² are chosen adaptively and never sum to more than mu² are \
-                 together mu-GDP (Smith & Thakurta 2022; per record, Koskela, Tobaben & Honkela \
-                 2022)"
+                "adaptively chosen releases that are μ_t-GDP with Σ μ_t² ≤ μ² are together μ-GDP (Smith & \
+                 Thakurta 2022; per record, Koskela, Tobaben & Honkela 2022)"
             }
             FilterKind::Renyi { .. } => {
-                "releases whose Rényi divergences at one order fixed in advance are chosen \
-                 adaptively and never sum to more than B together diverge by at most B at that \
-                 order (Feldman & Zrnic 2021)"
+                "adaptively chosen releases whose Rényi divergences at one order, fixed in advance, \
+                 sum to at most B have together a divergence of at most B at that order (Feldman & \
+                 Zrnic 2021)"
             }
             FilterKind::Plan { .. } => {
-                "every release is bounded by the planned one and their number is fixed in advance, \
-                 so that together they are bounded by the plan, whenever they are made (adaptive \
-                 composition of dominating pairs, Zhu, Dong & Wang 2022)"
+                "each release uses at least the planned noise and the number of releases is fixed in \
+                 advance, so the precomputed (PLD) bound applies in whatever order they are made \
+                 (adaptive composition of dominating pairs, Zhu, Dong & Wang 2022)"
             }
         }
     }
@@ -400,7 +399,7 @@ fn renyi_capacity(budget: Budget, order: f64) -> Result<f64, AccountError> {
     if capacity > 0.0 && capacity.is_finite() {
         return Ok(capacity);
     }
-    Err(refuse("one at which the budget leaves something to spend: a larger one"))
+    Err(refuse("a larger order, at which the budget leaves something to spend"))
 }
 
 #[cfg(test)]

@@ -104,12 +104,12 @@ fn a_plan_counts_releases() {
     let text = |result: Result<f64, AccountError>| result.unwrap_err().to_string();
     assert_eq!(
         text(filter.cost(&POISSON)),
-        "noise multiplier is 1: allowed is at least the planned one"
+        "noise multiplier = 1: expected at least the planned value"
     );
     let other_rate = Mechanism::poisson(0.2, 2.0, Adjacency::ZeroOut);
     let other_adjacency = Mechanism::poisson(0.1, 2.0, Adjacency::ReplaceOne);
     for other in [GAUSSIAN.with_noise(9.0), other_rate, other_adjacency] {
-        assert!(text(filter.cost(&other)).starts_with("the plan filter's accountant has no bound"));
+        assert!(text(filter.cost(&other)).starts_with("the plan filter's accountant does not"));
         assert!(filter.mechanism_for(other, 1.0).is_err());
     }
     assert!(filter.mechanism_for(POISSON, 0.9).is_err());
@@ -140,7 +140,7 @@ fn requests_are_granted_truncated_or_refused() {
     assert_eq!(filter.request(capacity, f64::NAN), Decision::Refused);
     for cost in [-1.0, f64::NAN, f64::INFINITY, capacity.next_up()] {
         let error = filter.charge(cost).unwrap_err();
-        assert!(error.to_string().starts_with(&format!("the cost of a release is {cost}")));
+        assert!(error.to_string().starts_with(&format!("cost = {cost}")));
         assert_eq!(filter.spent(), 0.0);
     }
     filter.charge(capacity).unwrap();
@@ -154,7 +154,7 @@ fn requests_are_granted_truncated_or_refused() {
 fn what_is_no_filter_is_refused() {
     let one = budget(1.0, 1e-5);
     let text = |result: Result<Filter, AccountError>| result.unwrap_err().to_string();
-    assert!(text(Filter::renyi(one, 2.0)).contains("a larger one"));
+    assert!(text(Filter::renyi(one, 2.0)).contains("a larger order"));
     for order in [1.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(text(Filter::renyi(one, order)).contains("a finite number above 1"));
     }

@@ -6,6 +6,7 @@ mod bench;
 mod bound;
 mod config;
 mod data;
+mod explain;
 mod flower;
 mod init;
 mod link;
@@ -29,14 +30,14 @@ use crate::failure::{Failure, Outcome};
 use crate::output::say;
 use crate::progress::{FetchProgress, Mode};
 
-/// Federated learning across heterogeneous devices: train, measure, reproduce.
+/// Train models across wireless devices under differential privacy.
 ///
-/// `lapa run` trains the built-in quickstart at once. `lapa init` writes it to a commented file to
-/// change; `lapa run FILE` trains that.
+/// `lapa run` trains the built-in quickstart. `lapa init` writes the quickstart as a commented file;
+/// edit it and train it with `lapa run FILE`. `lapa explain RUN` says what the ε of a run means.
 ///
-/// Exit codes: 0 all is well, 1 it failed, 2 bad usage or configuration.
+/// Exit codes: 0 success, 1 failure, 2 bad usage or configuration.
 #[derive(Parser)]
-#[command(name = "lapa", version, disable_help_subcommand = true)]
+#[command(name = "lapa", version)]
 pub struct Lapa {
     #[command(subcommand)]
     command: Command,
@@ -59,6 +60,7 @@ enum Command {
     Account(account::Arguments),
     Audit(audit::Arguments),
     Report(report::Arguments),
+    Explain(explain::Arguments),
     #[command(subcommand)]
     Flower(flower::Command),
     Bench(bench::Arguments),
@@ -81,6 +83,7 @@ impl Lapa {
             Command::Account(arguments) => account::execute(arguments),
             Command::Audit(arguments) => audit::execute(arguments),
             Command::Report(arguments) => report::execute(arguments),
+            Command::Explain(arguments) => explain::execute(arguments),
             Command::Flower(command) => flower::execute(command),
             Command::Bench(arguments) => bench::execute(arguments),
         }
@@ -132,12 +135,12 @@ const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
 /// Where an experiment comes from: a file or the quickstart, and flags.
 #[derive(Args)]
 struct Source {
-    /// The configuration file (TOML); see `lapa init`.
+    /// Configuration file (TOML); `lapa init` writes one.
     config: Option<PathBuf>,
-    /// Change a key, as `section.key=value`; may be given several times.
+    /// Set a key, as `section.key=value`; repeatable.
     #[arg(short = 'c', value_name = "KEY=VALUE")]
     change: Vec<String>,
-    /// Seed of every random choice; short for -c run.seed=N.
+    /// Seed of every random choice; same as -c run.seed=N.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -196,7 +199,7 @@ impl Source {
                 let loaded = match load_data(&experiment.data, mode) {
                     Err(error) if may_replace => {
                         say(&format!("notice: {error}"));
-                        say("notice: going on with built-in synthetic digits instead");
+                        say("notice: using the built-in synthetic digits instead");
                         (replaced, experiment.data) = (true, SYNTHETIC);
                         load_data(&experiment.data, mode)?
                     }

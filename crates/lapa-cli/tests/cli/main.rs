@@ -7,6 +7,7 @@ mod bound;
 mod bounds;
 mod config;
 mod data;
+mod explain;
 #[cfg(unix)]
 mod flower;
 #[cfg(unix)]

@@ -119,7 +119,9 @@ fn assert_budget_holds(epsilon: f64, noise: &str, pairs: &[(&str, &str)]) {
         let spent = number(&summary["epsilon_spent"]);
         assert!(0.9 * epsilon < spent && spent <= epsilon, "{out}: {spent}");
         let words = summary["privacy"].as_str().unwrap();
-        assert!(words.starts_with("Proved:") && words.contains("whoever knows the seed"));
+        assert!(
+            words.starts_with("Guarantee: proven.") && words.contains("anyone who knows the seed")
+        );
 
         let folder = place.join(&out);
         let mut last = [0.0; 5];
@@ -219,9 +221,11 @@ fn the_papers_claim_is_shown_with_what_is_proved() {
     let mut command = lapa(place);
     command.args(["run", "private.toml", "--out", "told", "-c", "profile=paper"]);
     let told = one_line(stdout(command.assert()).as_bytes());
-    assert!(told.contains("The paper's formulas claim epsilon"), "{told}");
-    assert!(told.contains("Provable for the same noise: epsilon"), "{told}");
-    assert!(told.contains("times the claim"), "{told}");
+    assert!(told.contains("proven ε ≤ ") && told.contains("the paper's formula would report"));
+    let told = one_line(stdout(lapa(place).args(["explain", "told"]).assert()).as_bytes());
+    assert!(told.contains("The paper's formula reports ε = "), "{told}");
+    assert!(told.contains("the proven ε of the recorded noise is"), "{told}");
+    assert!(told.contains("times that"), "{told}");
 }
 
 #[test]
@@ -290,7 +294,7 @@ fn real_entropy_differs_from_run_to_run_and_hides_what_is_private() {
         [("s", "seed"), ("a", "os"), ("b", "os")].map(|(out, entropy)| {
             let summary = run_private(place, out, &[&format!("privacy.entropy={entropy}")]);
             let words = summary["privacy"].as_str().unwrap();
-            assert_eq!(words.contains("whoever knows the seed"), entropy == "seed");
+            assert_eq!(words.contains("anyone who knows the seed"), entropy == "seed");
             place.join(out)
         });
     for (folder, word) in [(&seeded, "seed: simulation"), (&first, "operating system")] {
@@ -343,7 +347,7 @@ fn without_noise_everything_is_infinite() {
     for key in keys.into_iter().chain(["epsilon_spent"]) {
         assert_eq!(summary[key], "inf", "{key}");
     }
-    assert!(summary["privacy"].as_str().unwrap().contains("nothing is proved"));
+    assert!(summary["privacy"].as_str().unwrap().contains("nothing is proven"));
     for device in releases(&place.join("bare")) {
         assert_eq!((&device["epsilon"], &device["spent_provable"]), (&"inf".into(), &"inf".into()));
         assert_eq!(device["sigma_artificial"], 0.0);

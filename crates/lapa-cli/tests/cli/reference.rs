@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 19] = [
+const COMMANDS: [&[&str]; 20] = [
     &[],
     &["run"],
     &["init"],
@@ -24,6 +24,7 @@ const COMMANDS: [&[&str]; 19] = [
     &["sweep"],
     &["account"],
     &["audit"],
+    &["explain"],
     &["flower"],
     &["flower", "up"],
     &["bench"],
@@ -36,6 +37,8 @@ fn every_command_has_help() {
         let text = stdout(lapa(place.path()).args(command).arg("--help").assert());
         let usage = format!("Usage: {}", [&["lapa"], command].concat().join(" "));
         assert!(text.contains(&usage), "{text}");
+        let help = stdout(lapa(place.path()).arg("help").args(command).assert());
+        assert_eq!(help, text, "lapa help");
     }
     failure(&mut lapa(place.path()), 2);
     failure(lapa(place.path()).arg("trian"), 2);

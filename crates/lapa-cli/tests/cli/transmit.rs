@@ -114,7 +114,10 @@ fn certified_weights_pay_for_their_histograms_and_count_no_channel_unasked() {
     assert_eq!(summary["epsilon_provable"], 8.0);
     assert_eq!(summary["epsilon_without_channel"], summary["epsilon_spent"]);
     let words = summary["privacy"].as_str().unwrap();
-    assert!(words.contains("Label histograms were sent once, with noise"), "{words}");
+    assert!(
+        words.contains("Labels: each device sent a label histogram once, with noise"),
+        "{words}"
+    );
 
     let trusted = [&analog[..], &["privacy.channel_trust=1"]].concat();
     let summary = run_private(place, "trusted", &trusted);
@@ -128,5 +131,5 @@ fn certified_weights_pay_for_their_histograms_and_count_no_channel_unasked() {
     let public = ["aggregate.histograms=public"];
     let summary = run_private(place, "public", &[&rule[..], &public].concat());
     assert_eq!(summary["epsilon_provable"], 8.0);
-    assert!(summary["privacy"].as_str().unwrap().contains("Labels are declared public"));
+    assert!(summary["privacy"].as_str().unwrap().contains("Labels: declared public"));
 }

@@ -118,7 +118,7 @@ fn has_other_costs(experiment: &Experiment) -> bool {
 }
 
 /// True if each device has a budget that is enforced.
-pub(crate) fn certified(experiment: &Experiment) -> bool {
+pub fn certified(experiment: &Experiment) -> bool {
     let privacy = &experiment.privacy;
     privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None
 }

@@ -1,11 +1,11 @@
 //! The privacy of a run, in numbers and in words.
 
-use lapa_privacy::NoiseKind;
-use lapa_privacy::allocate::Basis;
+use lapa_privacy::Filter;
 use serde::{Deserialize, Serialize};
 
-use super::{Books, PrivacyError};
-use crate::config::{AllocatorName, Entropy, Experiment, Histograms, SwitchRule};
+use super::proof::{ProofFacts, proof};
+use super::{Books, PrivacyError, certified};
+use crate::config::Experiment;
 use crate::observe::number;
 
 /// The privacy of a run, as summary.json states it.
@@ -33,7 +33,7 @@ pub struct PrivacySummary {
     pub epsilon_without_channel: f64,
     /// δ
     pub delta: f64,
-    /// What is proved and how, in words.
+    /// The proof in words, a paragraph per line.
     pub privacy: String,
 }
 
@@ -51,121 +51,23 @@ impl PrivacySummary {
             spent = spent.max(provable);
             declared = declared.max(budget);
         }
-        let privacy = &experiment.privacy;
-        let certified =
-            privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
-        let mut summary = Self {
+        let epsilon = if certified(experiment) { declared } else { spent };
+        let facts = ProofFacts {
+            epsilon,
+            theorem: books.declared(0).map(Filter::theorem),
+            on_trust: books.on_trust(),
+            without_channel: Some(without_channel),
+            claimed: Some((claimed, books.release(0).clone())),
+        };
+        Ok(Self {
             epsilon_claimed_total: claimed,
             epsilon_claimed_worst: worst,
-            epsilon_provable: if certified { declared } else { spent },
+            epsilon_provable: epsilon,
             epsilon_spent: spent,
             epsilon_without_channel: without_channel,
-            delta: privacy.delta,
-            privacy: String::new(),
-        };
-        summary.privacy = summary.words(experiment, books);
-        Ok(summary)
-    }
-
-    fn words(&self, experiment: &Experiment, books: &Books) -> String {
-        let privacy = &experiment.privacy;
-        if privacy.allocator == AllocatorName::None {
-            return "No noise was added: nothing is proved, epsilon is infinite.".into();
-        }
-        let labels = match experiment.aggregate.histograms {
-            None => "",
-            Some(Histograms::Noisy) => {
-                " Label histograms were sent once, with noise that is part of this."
-            }
-            Some(Histograms::Public) => {
-                " Labels are declared public (aggregate.histograms): their histograms were sent \
-                 as they are. Nothing here protects them, and the proof is about records that \
-                 differ in anything but the label."
-            }
-            Some(Histograms::Exact) => {
-                " Label histograms were sent without noise: for them nothing is proved, and \
-                 epsilon is infinite."
-            }
-        };
-        let mut text = match privacy.basis {
-            Basis::Certified => self.certified(experiment, books),
-            Basis::Paper => self.paper(experiment, books),
-        };
-        text += labels;
-        if privacy.channel_trust > 0.0 {
-            text += &format!(
-                " Counted is {} of the variance of the receiver's noise (privacy.channel_trust), \
-                 which holds as long as no receiver is better than declared; without it the worst \
-                 device has spent epsilon {}.",
-                privacy.channel_trust,
-                round_up(self.epsilon_without_channel)
-            );
-        }
-        if experiment.control.switch_rule == Some(SwitchRule::Sum) {
-            text += " Artificial noise ended when the channel's sufficed in the sum over the \
-                     devices (control.switch_rule): single devices may have had less noise than \
-                     was asked for, and the provable figure is about what they really had.";
-        }
-        text += " The unit is one record of one device: someone with several records, or on \
-                 several devices, needs group privacy. Tuning on the same data is not covered.";
-        if privacy.noise == NoiseKind::Gaussian {
-            text += " The proof covers the rounding of sums and takes the noise for real numbers; \
-                     privacy.noise = \"discrete-gaussian\" covers the noise too.";
-        }
-        if privacy.entropy == Entropy::Seed {
-            text += " Simulation: no guarantee against whoever knows the seed.";
-        }
-        text
-    }
-
-    fn certified(&self, experiment: &Experiment, books: &Books) -> String {
-        let seen = match experiment.privacy.channel_trust {
-            0.0 => "all that was sent",
-            _ => "what a receiver with at least the declared noise received",
-        };
-        let theorem = books.declared(0).map_or("", |filter| filter.theorem());
-        let (epsilon, delta) = (round_up(self.epsilon_provable), self.delta);
-        let (verb, spent) = match books.on_trust() {
-            false => ("Proved".into(), ""),
-            true => (
-                format!(
-                    "Declared by the devices, each of which holds itself to a budget over all \
-                     that it ever releases, in a ledger of its own that the base station cannot \
-                     see: epsilon {epsilon} at most. Proved of devices that do"
-                ),
-                " The epsilon spent is that of what this base station asked for, in this run.",
-            ),
-        };
-        format!(
-            "{verb}: each device's records are ({epsilon}, {delta:e})-differentially private under {} \
-             adjacency toward whoever sees {seen}, because {theorem}. Devices hold \
-             disjoint records, so the system's guarantee is the worst device's.{spent}",
-            experiment.privacy.adjacency,
-        )
-    }
-
-    fn paper(&self, experiment: &Experiment, books: &Books) -> String {
-        let release = books.release(0);
-        let provable = release.sensitivity().unwrap_or(f64::INFINITY);
-        let ratio = self.epsilon_provable / self.epsilon_claimed_total;
-        let schedule = match experiment.privacy.allocator {
-            AllocatorName::Uniform => "The schedule was fixed in advance.",
-            _ => {
-                "The schedule was chosen during the run, so this is a reading, not a promise \
-                  made in advance."
-            }
-        };
-        format!(
-            "The paper's formulas claim epsilon {}, added over rounds and all devices. Provable for \
-             the same noise: epsilon {} for the worst device, {} times the claim (Gaussian differential privacy, exact for \
-             these releases). One record can move a device's update by {:.3e}, while the \
-             paper's 2*lambda*C/|D_k| is {:.3e} for the first device. {schedule}",
-            round_up(self.epsilon_claimed_total),
-            round_up(self.epsilon_provable),
-            round_up(ratio),
-            provable,
-            release.claimed_sensitivity(),
-        )
+            delta: experiment.privacy.delta,
+            privacy: proof(experiment, &facts).join("\n"),
+        })
     }
 }
 

@@ -133,7 +133,7 @@ fn the_paper_s_claim_and_what_can_be_proved() {
     );
     let exact = gdp::epsilon(worst.sqrt(), 1e-5).unwrap();
     assert!((privacy.epsilon_provable / exact - 1.0).abs() < 1e-9);
-    assert!(privacy.epsilon_provable > 1000.0 && privacy.privacy.contains("times the claim"));
+    assert!(privacy.epsilon_provable > 1000.0 && privacy.privacy.contains("times that"));
 }
 
 /// Nothing but the noisy gradient leaves a device: with noise, batch norm takes its statistics from

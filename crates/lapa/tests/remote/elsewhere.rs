@@ -140,7 +140,8 @@ fn the_figure_of_a_base_station_is_the_largest_budget_that_its_devices_declare()
         assert!(privacy.epsilon_provable >= spent, "{spent}");
         let words = &privacy.privacy;
         assert!(
-            words.starts_with("Declared by the devices") && words.contains("(100, 1e-5)"),
+            words.starts_with("Guarantee: declared by the devices")
+                && words.contains("(100, 1e-5)"),
             "{words}"
         );
         assert!(!words.contains("(8, 1e-5)"), "{words}");

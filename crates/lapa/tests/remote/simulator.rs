@@ -54,8 +54,8 @@ fn seeded_devices_give_the_model_of_the_simulator_bit_by_bit() {
         }
         let (mut ours, theirs) = (station.summary().unwrap().privacy, simulator.privacy().unwrap());
         // The same figures; who says so differs (`elsewhere.rs`).
-        let declared = ours.privacy.starts_with("Declared by the devices");
-        assert_eq!(declared, theirs.privacy.starts_with("Proved"), "{case:?}");
+        let declared = ours.privacy.starts_with("Guarantee: declared by the devices");
+        assert_eq!(declared, theirs.privacy.starts_with("Guarantee: proven"), "{case:?}");
         ours.privacy.clone_from(&theirs.privacy);
         assert_eq!(ours, theirs, "{case:?}");
         assert_eq!(station.evaluate().unwrap(), simulator.evaluate().unwrap());

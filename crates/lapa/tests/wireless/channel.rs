@@ -121,7 +121,12 @@ fn trusted_noise_lowers_the_cost_and_keeps_the_budget() {
             assert_eq!(privacy.epsilon_provable, epsilon);
             assert!(privacy.epsilon_spent <= epsilon, "{kind:?}");
             assert!(privacy.epsilon_without_channel > privacy.epsilon_spent, "{kind:?}");
-            let told = format!("Counted is {trust} of the variance of the receiver's noise");
+            let told = match trust {
+                1.0 => "Assumption: the full variance of the receiver noise is counted".into(),
+                _ => format!(
+                    "Assumption: the fraction {trust} of the variance of the receiver noise"
+                ),
+            };
             assert!(privacy.privacy.contains(&told), "{}", privacy.privacy);
         }
     }
@@ -158,7 +163,7 @@ fn untrusted_noise_changes_no_cost() {
             (ideal.federation.privacy().unwrap(), analog.federation.privacy().unwrap());
         assert_eq!(ideal, analog, "{kind:?}");
         assert_eq!(analog.epsilon_without_channel, analog.epsilon_spent);
-        assert!(!analog.privacy.contains("receiver's noise"));
+        assert!(!analog.privacy.contains("receiver noise"));
     }
 }
 

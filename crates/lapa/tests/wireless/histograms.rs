@@ -82,7 +82,7 @@ fn a_noisy_histogram_costs_its_share_of_the_budget() {
         assert_eq!(privacy.epsilon_provable, epsilon);
         assert!(privacy.epsilon_spent <= epsilon && privacy.epsilon_spent > 0.8 * epsilon);
         assert_eq!(privacy.epsilon_without_channel, privacy.epsilon_spent);
-        let told = "Label histograms were sent once, with noise that is part of this.";
+        let told = "Labels: each device sent a label histogram once, with noise; the guarantee includes it.";
         assert!(privacy.privacy.contains(told), "{}", privacy.privacy);
     }
 }
@@ -101,7 +101,7 @@ fn public_histograms_cost_nothing_and_it_is_said() {
         assert_eq!(labels(&recording.federation), exact_labels(&recording.federation));
         let privacy = recording.federation.privacy().unwrap();
         assert!(privacy.epsilon_provable.is_finite());
-        assert!(privacy.privacy.contains("Labels are declared public"), "{}", privacy.privacy);
+        assert!(privacy.privacy.contains("Labels: declared public"), "{}", privacy.privacy);
     }
 }
 
@@ -123,15 +123,15 @@ fn exact_histograms_prove_nothing_and_it_is_said() {
     let privacy = recording.federation.privacy().unwrap();
     assert_eq!(privacy.epsilon_provable, f64::INFINITY);
     assert!(privacy.epsilon_claimed_total <= 8.0 * 2.0 / 6.0 + 1e-9);
-    let told = "Label histograms were sent without noise: for them nothing is proved, and epsilon \
-                is infinite.";
+    let told = "Labels: the label histograms were sent without noise, so nothing is proven for them and \
+                ε is infinite.";
     assert!(privacy.privacy.contains(told), "{}", privacy.privacy);
     // Without noise on the updates there is nothing to prove anyway.
     let mut bare = federation(&[RULE]);
     bare.next_round().unwrap();
     let privacy = bare.privacy().unwrap();
     assert_eq!(privacy.epsilon_provable, f64::INFINITY);
-    assert!(privacy.privacy.contains("nothing is proved"), "{}", privacy.privacy);
+    assert!(privacy.privacy.contains("nothing is proven"), "{}", privacy.privacy);
 }
 
 /// Counts arrive with the noise of the record: chi-square over 40 counts, α = 10⁻⁶.

@@ -21,12 +21,16 @@ use crate::output::{Format, say};
 use crate::progress::{Mode, patiently};
 pub(super) use screen::Screen;
 
-/// Train a model across devices and leave a run folder.
+/// Train a model across devices and write a run folder
 ///
-/// Without CONFIG the built-in quickstart runs: the paper's CNN on MNIST across 15 devices, or on
-/// synthetic digits where MNIST cannot be had. Ctrl-C stops after the round; --resume goes on.
-/// With control.power = "ddpg", "cma-es" or "closed-form" a pilot run (in DIR-pilot) and the choice
-/// of transmit powers come first.
+/// Without CONFIG this trains the built-in quickstart: the paper's CNN on MNIST with 15 devices, or
+/// on synthetic digits if MNIST is not available. Ctrl-C stops after the current round; --resume
+/// continues. With control.power = "ddpg", "cma-es" or "closed-form", a pilot run (in DIR-pilot) and
+/// the optimization of transmit powers come first.
+///
+/// The run folder holds metrics.jsonl and metrics.parquet, the model, plots, the resolved
+/// configuration and the privacy ledger. `lapa report DIR` turns it into one page, `lapa explain DIR`
+/// explains its ε.
 ///
 /// Examples:
 ///   lapa run
@@ -39,20 +43,19 @@ pub(super) use screen::Screen;
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// Worker threads, 0 for one per core; short for -c run.threads=N. Results do not depend
-    /// on it.
+    /// Worker threads, 0 for one per core; same as -c run.threads=N. Results do not depend on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1024))]
     threads: Option<u32>,
-    /// The run's folder, which must not exist yet [default: runs/NAME-N].
+    /// Folder of the run; must be new or empty [default: runs/NAME-N].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted run.
+    /// Continue an interrupted run.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "change", "seed", "out"])]
     resume: Option<PathBuf>,
     /// Print no progress.
     #[arg(long)]
     quiet: bool,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -66,7 +69,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         Some(folder) => resume(folder, &arguments, mode)?,
         None => create(&arguments, mode)?,
     };
-    stop_on_interrupt("stopping after this round")?;
+    stop_on_interrupt("stopping after this round (Ctrl-C again stops at once)")?;
     let mut screen = Screen::new(mode);
     let (folder, end) = match ready {
         Ready::Run(run) => {
@@ -91,7 +94,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     screen.finish();
     match end {
         PhaseOutcome::Finished(summary) => {
-            report::finished(&summary, &screen.links, &folder, arguments.format)?;
+            report::finished(&summary, &screen, &folder, arguments.format)?;
             Ok(ExitCode::SUCCESS)
         }
         PhaseOutcome::Stopped { round } => {

@@ -7,8 +7,10 @@ use lapa::observe::DeviceRecords;
 use lapa::run::{Summary, SwitchingRound, UnderNoised};
 use serde_json::json;
 
+use super::Screen;
+use crate::commands::explain::Figures;
 use crate::failure::Failure;
-use crate::output::{self, Format, table};
+use crate::output::{self, Format, count, table};
 
 /// The links of the last round, for all devices up to a screenful; nothing without radio.
 pub fn link_table(devices: &DeviceRecords) -> String {
@@ -25,18 +27,19 @@ pub fn link_table(devices: &DeviceRecords) -> String {
     };
     if rows.is_empty() {
         return format!(
-            "links: SINR {} to {} dB, median {}; symbol error rate {:.1e} to {:.1e}, median {:.1e}; \
-             {} devices sent in the last round\n",
+            "Links in the last round: SINR {} to {} dB, median {}; symbol error rate {:.1e} to {:.1e}, \
+             median {:.1e}; {} transmitted\n",
             db(sinr.min),
             db(sinr.max),
             db(sinr.median),
             ser.min,
             ser.max,
             ser.median,
-            summary.count,
+            count(summary.count as usize, "device"),
         );
     }
-    let header = [">device", ">SINR dB", ">SER", "sends", ">weight", ">σ artificial", ">σ channel"];
+    let header =
+        [">device", ">SINR (dB)", ">SER", "sends", ">weight", ">σ artificial", ">σ channel"];
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|device| {
@@ -51,12 +54,12 @@ pub fn link_table(devices: &DeviceRecords) -> String {
             ]
         })
         .collect();
-    format!("links in the last round (`lapa link` tells more):\n{}", table(&header, &rows))
+    format!("Links in the last round (details: `lapa link`):\n{}", table(&header, &rows))
 }
 
 pub fn finished(
     summary: &Summary,
-    links: &str,
+    screen: &Screen,
     folder: &Path,
     format: Format,
 ) -> Result<(), Failure> {
@@ -70,18 +73,19 @@ pub fn finished(
     let percent = summary.accuracy.map_or("–".into(), |a| format!("{:.2} %", 100.0 * a));
     let loss = summary.loss.map_or("–".into(), |loss| format!("{loss:.4}"));
     output::text_out(&format!(
-        "\n{links}accuracy {percent} on the test set, loss {loss}, after {} rounds in {:.1} s\n\
-         sent {:.1} MB up, {:.1} MB down by {} devices{}\n\
+        "\n{}Test accuracy {percent}, loss {loss} after {} in {:.1} s\n\
+         Uplink {:.1} MB, downlink {:.1} MB, {}{}\n\
          {}{}\n\
-         everything is in {}: plots/accuracy.svg, metrics.jsonl, model.safetensors\n",
-        summary.rounds,
+         Results: {9}. Next: lapa report {9}\n",
+        screen.links,
+        count(summary.rounds as usize, "round"),
         summary.seconds,
         megabytes(summary.uplink_bytes),
         megabytes(summary.downlink_bytes),
-        summary.devices,
+        count(summary.devices as usize, "device"),
         air(summary),
         noise_control(summary),
-        privacy(&summary.privacy),
+        privacy(&summary.privacy, &screen.protection, folder),
         folder.display(),
     ))
 }
@@ -90,22 +94,21 @@ pub fn finished(
 fn noise_control(summary: &Summary) -> String {
     let Some(switching_round) = &summary.switching_round else { return String::new() };
     let mut text = match switching_round {
-        SwitchingRound::All(round) => format!("last round with artificial noise: {round}"),
+        SwitchingRound::All(round) => format!("Last round with artificial noise: {round}"),
         SwitchingRound::Each(_) => match switching_round.spread() {
             Some([least, median, most]) => format!(
-                "last round with artificial noise, over the devices: {least} to {most}, median \
-                 {median}"
+                "Last round with artificial noise: {least} to {most} over the devices, median {median}"
             ),
-            None => "no device sent".into(),
+            None => "No device transmitted".into(),
         },
     };
     text += &format!(", of {}", summary.rounds);
-    if let UnderNoised { device_rounds: count @ 1.., worst_factor: Some(worst) } =
+    if let UnderNoised { device_rounds: releases @ 1.., worst_factor: Some(worst) } =
         summary.under_noised
     {
         text += &format!(
-            "\nunder-noised: {count} releases had less noise than asked for, the worst {} times \
-             less",
+            "\n{} had less noise than required, the worst {} times less",
+            count(releases as usize, "release"),
             round_up(worst)
         );
     }
@@ -116,44 +119,24 @@ fn noise_control(summary: &Summary) -> String {
 fn air(summary: &Summary) -> String {
     let silent = match summary.outages {
         0 => String::new(),
-        outages => format!("; told {outages} times not to send, for a bad link"),
+        outages => format!("; {} skipped (weak link)", count(outages as usize, "transmission")),
     };
     match summary.airtime_s {
         0.0 => silent,
-        seconds => format!("; {seconds:.2} s on the air, {:.3} J{silent}", summary.energy_j),
+        seconds => {
+            format!("; airtime {seconds:.2} s; radiated energy {:.3} J{silent}", summary.energy_j)
+        }
     }
 }
 
-/// The figures and what they mean, wrapped.
-fn privacy(summary: &PrivacySummary) -> String {
-    let figures = format!(
-        "privacy: ε provable {}, spent (ex post) {}{}; δ {:e}\n  the paper's sum: worst device {}, \
-         all devices {}",
-        round_up(summary.epsilon_provable),
-        round_up(summary.epsilon_spent),
-        match summary.epsilon_without_channel > summary.epsilon_spent {
-            true => format!(
-                " ({} if no channel noise is counted)",
-                round_up(summary.epsilon_without_channel)
-            ),
-            false => String::new(),
-        },
-        summary.delta,
-        round_up(summary.epsilon_claimed_worst),
-        round_up(summary.epsilon_claimed_total),
-    );
-    let mut text = figures + "\n ";
-    let mut width = 1;
-    for word in summary.privacy.split(' ') {
-        if width + word.chars().count() >= 98 {
-            text += "\n ";
-            width = 1;
-        }
-        text += " ";
-        text += word;
-        width += word.chars().count() + 1;
-    }
-    text
+/// The figures in one line, and in another what is protected against whom.
+fn privacy(summary: &PrivacySummary, protection: &str, folder: &Path) -> String {
+    let separator = if protection.is_empty() { "" } else { "; " };
+    format!(
+        "{}\n{protection}{separator}details: lapa explain {}",
+        Figures::from(summary).line(),
+        folder.display()
+    )
 }
 
 pub fn stopped(what: &str, folder: &Path, format: Format) -> Result<(), Failure> {
@@ -163,7 +146,7 @@ pub fn stopped(what: &str, folder: &Path, format: Format) -> Result<(), Failure>
         Format::Json => output::json(
             &json!({ "stopped": true, "what": what, "folder": folder, "resume": command }),
         ),
-        Format::Text => output::text_out(&format!("\n{what}; go on with: {command}\n")),
+        Format::Text => output::text_out(&format!("\n{what}; continue with: {command}\n")),
     }
 }
 

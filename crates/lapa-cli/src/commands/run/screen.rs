@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use lapa::run::RunEvent;
 
 use super::{flow, report};
-use crate::output::say;
+use crate::commands::explain::protection;
+use crate::output::{count, say};
 use crate::progress::{Mode, RoundProgress};
 
 /// Shows the events of a run.
@@ -15,11 +16,14 @@ pub struct Screen {
     rounds: u32,
     /// The links of the last round.
     pub links: String,
+    /// What the run protects, and against whom.
+    pub protection: String,
 }
 
 impl Screen {
     pub fn new(mode: Mode) -> Self {
-        Self { mode, progress: None, rounds: 0, links: String::new() }
+        let (links, protection) = (String::new(), String::new());
+        Self { mode, progress: None, rounds: 0, links, protection }
     }
 
     /// Shows an event, and says whether to go on.
@@ -32,18 +36,20 @@ impl Screen {
                 let data = simulation.data();
                 let name = String::from(data.name.clone());
                 mode.notice(&format!(
-                    "{} devices, {name} ({}), {} parameters, {} rounds, seed {}, {} threads\n\
-                     folder: {}",
-                    simulation.partition().devices.len(),
+                    "{}, {name} ({}), {} parameters, {}, seed {}, {}\nfolder: {}",
+                    count(simulation.partition().devices.len(), "device"),
                     data.source,
                     simulation.network().parameter_count(),
-                    experiment.run.rounds,
+                    count(experiment.run.rounds as usize, "round"),
                     experiment.run.seed,
-                    simulation.threads(),
+                    count(simulation.threads(), "thread"),
                     folder.display(),
                 ));
-                if done > 0 {
-                    mode.notice(&format!("resuming after round {done}"));
+                self.protection = protection(experiment);
+                match done {
+                    0 => {}
+                    done if done == self.rounds => mode.notice("all rounds are already finished"),
+                    done => mode.notice(&format!("resuming after round {done}")),
                 }
                 let bar = self.progress.insert(RoundProgress::new(mode, experiment.run.rounds));
                 bar.start(done);

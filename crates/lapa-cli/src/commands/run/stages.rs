@@ -21,8 +21,8 @@ pub struct Stages {
 impl Stages {
     pub fn new(mode: Mode, control: &Control) -> Self {
         let pilot = match control.pilot {
-            Pilot::Synthetic => "pilot on digits drawn by code, which spends no privacy",
-            Pilot::Private => "pilot on the devices' own data, charged to their budgets",
+            Pilot::Synthetic => "pilot run on synthetic digits (costs no privacy)",
+            Pilot::Private => "pilot run on the devices' own data (charged to their budgets)",
         };
         Self { mode, pilot, reached: 0, choice: None }
     }
@@ -35,7 +35,7 @@ impl Stages {
                 return screen.show(event);
             }
             PhaseEvent::Optimizing { optimizer, progress } => {
-                self.reach(2, "powers");
+                self.reach(2, "optimizing transmit powers");
                 self.choice
                     .get_or_insert_with(|| ChoiceProgress::new(self.mode, optimizer.name()))
                     .show(&progress);
@@ -45,7 +45,7 @@ impl Stages {
                 self.mode.notice(&power::sentence(choice));
             }
             PhaseEvent::Run(event) => {
-                self.reach(3, "run");
+                self.reach(3, "training");
                 return screen.show(event);
             }
         }
@@ -55,7 +55,7 @@ impl Stages {
     fn reach(&mut self, stage: u32, what: &str) {
         if self.reached < stage {
             self.reached = stage;
-            self.mode.notice(&format!("stage {stage} of 3: {what}"));
+            self.mode.notice(&format!("phase {stage} of 3: {what}"));
         }
     }
 
