@@ -158,8 +158,8 @@ fn what_is_no_filter_is_refused() {
     for order in [1.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(text(Filter::renyi(one, order)).contains("a finite number above 1"));
     }
-    assert!(text(Filter::plan(one, GAUSSIAN, 0, 0.5)).starts_with("releases is 0"));
-    assert!(text(Filter::plan(one, GAUSSIAN, 1, 1.1)).starts_with("epsilon of the plan is 1.1"));
+    assert!(text(Filter::plan(one, GAUSSIAN, 0, 0.5)).starts_with("releases = 0"));
+    assert!(text(Filter::plan(one, GAUSSIAN, 1, 1.1)).starts_with("epsilon of the plan = 1.1"));
     assert!(Filter::plan(one, GAUSSIAN, 1, f64::NAN).is_err());
     assert!(Filter::plan(one, GAUSSIAN.with_noise(0.0), 1, 0.5).is_err());
     assert!(Filter::plan(one, Mechanism::NonPrivate, 1, 0.5).is_err());

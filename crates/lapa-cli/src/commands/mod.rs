@@ -34,6 +34,7 @@ use crate::progress::{FetchProgress, Mode};
 ///
 /// `lapa run` trains the built-in quickstart. `lapa init` writes the quickstart as a commented file;
 /// edit it and train it with `lapa run FILE`. `lapa explain RUN` says what the ε of a run means.
+/// Words and symbols: docs/glossary.md.
 ///
 /// Exit codes: 0 success, 1 failure, 2 bad usage or configuration.
 #[derive(Parser)]
