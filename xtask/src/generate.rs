@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::{Outcome, process};
+use crate::{Outcome, modules, process};
 
 /// Writes the files, or with `check` fails when one of them would change.
 pub fn run(check: bool) -> Outcome {
@@ -13,6 +13,7 @@ pub fn run(check: bool) -> Outcome {
     let files = [
         ("docs/config.schema.json", format!("{}\n", schema.trim_end())),
         ("docs/cli.md", help_page(&lapa)?),
+        ("docs/modules.md", modules::page(process::root())?),
     ];
     let mut stale = false;
     for (name, text) in files {

@@ -9,6 +9,7 @@ mod edges;
 mod generate;
 mod house;
 mod lint;
+mod modules;
 mod peers_env;
 mod process;
 mod python;
@@ -60,7 +61,7 @@ enum Task {
     /// Regenerate the committed files that are made from the program.
     ///
     /// docs/config.schema.json from `lapa config schema`, docs/cli.md from the `--help` of every
-    /// subcommand.
+    /// subcommand, docs/modules.md from the documentation of the source files.
     Gen {
         /// Write nothing; fail when a file is stale.
         #[arg(long)]

@@ -184,3 +184,19 @@ fn sound_runs_are_seldom_refuted_in_two_hundred_audits() {
     eprintln!("refuted of 200 (mechanism, canary, ledger): {refuted:?}");
     assert!(refuted.iter().all(|&count| count <= 21), "{refuted:?}");
 }
+
+/// Warnings of repeated runs were lost once.
+#[test]
+fn a_listener_hears_the_warnings_of_the_run() {
+    let mut heard = Vec::new();
+    let subject = subject(&["privacy.epsilon=2", "privacy.delta=0.01"]);
+    let listener = &mut |progress: Progress<'_>| {
+        heard.extend(progress.warning.map(str::to_string));
+        ControlFlow::Continue(())
+    };
+    repeat(&subject, &options(1), listener).unwrap();
+    assert!(
+        heard.len() == 1 && heard[0].contains("privacy.delta = 1e-2 is not below"),
+        "{heard:?}"
+    );
+}

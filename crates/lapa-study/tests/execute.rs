@@ -108,3 +108,15 @@ fn a_pilot_on_private_data_is_refused() {
     let [(0, why)] = &executed.failures[..] else { panic!("{:?}", executed.failures) };
     assert!(why.contains("control.pilot = \"private\" needs a ledger"), "{why}");
 }
+
+/// Warnings of runs in memory were lost once.
+#[test]
+fn a_warning_of_several_cells_is_heard_once() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let analog = ["transmit.uplink=analog", "transmit.perfect_sic=false"];
+    let cells = [cell(&analog), cell(&[&analog[..], &["run.seed=4"]].concat())];
+    let (_, heard) = run(&cells, &store, 2, usize::MAX);
+    assert_eq!(heard.warnings.len(), 1, "{:?}", heard.warnings);
+    assert!(heard.warnings[0].contains("transmit.perfect_sic = false"), "{:?}", heard.warnings);
+}

@@ -5,7 +5,6 @@ use lapa_privacy::mechanism::EntropyError;
 use crate::budget::PrivacyError;
 use crate::pool::PoolError;
 use crate::radio::{LinkError, Threshold};
-use crate::simulation::{Cancelled, TooLarge};
 
 /// A federation cannot be set up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -127,4 +126,48 @@ impl From<EntropyError> for FederationError {
     fn from(error: EntropyError) -> Self {
         PrivacyError::from(error).into()
     }
+}
+
+/// A listener broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;
+
+/// A model that is too large for the images, devices and threads.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "model.name = {} on images of {rows}×{cols} in {classes} classes needs about {needed} bytes, \
+     and {allowed} are allowed: {model_bytes} for {parameters} parameters, {update_bytes} for the \
+     updates of {updates} devices at a time, {buffer_bytes} for batches of up to {batch} images on \
+     {threads} threads. Use smaller images or another model; or lower run.participation, \
+     learn.batch_fraction or run.threads",
+    serde_json::to_string(model).unwrap_or_default()
+)]
+pub struct TooLarge {
+    /// `model.name`
+    pub model: crate::config::ModelName,
+    /// Image rows.
+    pub rows: usize,
+    /// Image columns.
+    pub cols: usize,
+    /// Classes.
+    pub classes: usize,
+    /// Parameters q.
+    pub parameters: u64,
+    /// Bytes for them.
+    pub model_bytes: u64,
+    /// Updates at a time.
+    pub updates: usize,
+    /// Bytes for them.
+    pub update_bytes: u64,
+    /// Images of the largest batch.
+    pub batch: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes for their batches.
+    pub buffer_bytes: u64,
+    /// Bytes in all.
+    pub needed: u64,
+    /// The most there may be.
+    pub allowed: u64,
 }

@@ -10,24 +10,11 @@ use std::time::Instant;
 
 use lapa_privacy::ledger::Recorded;
 
-use crate::budget::Granted;
 use crate::config::Histograms;
 use crate::error::FederationError;
-use crate::federation::Federation;
+use crate::federation::{Asked, Federation, record};
 use crate::observe::{Insight, RoundRecord};
-use crate::radio::{Radio, Received, Selection};
-use crate::station::{Allocation, record};
-
-/// A round that was asked for. Every release of it is on record.
-pub(crate) struct Asked {
-    pub round: u32,
-    pub selection: Selection,
-    pub allocation: Allocation,
-    pub granted: Vec<Granted>,
-    /// The ledger's proofs, one for each grant: devices spend them on their noise.
-    pub recorded: Vec<Recorded>,
-    pub start: Instant,
-}
+use crate::radio::{Radio, Received};
 
 /// Answers of a round: what the base station received, by device, and what only a simulation knows.
 pub(crate) struct Answers {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::vet::{Dropped, Reason, vet};
 use crate::error::FederationError;
+use crate::federation::Asked;
 use crate::radio::{Radio, Received};
-use crate::round::{Answers, Asked, Fleet};
+use crate::round::{Answers, Fleet};
 
 /// A fleet whose answers are already here. Answers that no honest device gives are left out.
 pub(super) struct Mailbox {

@@ -9,11 +9,12 @@ use crate::config::Experiment;
 use crate::data::Dataset;
 use crate::device::{AnswerError, Batches, Device, Learner, Reply, Streams, grid, noisy_counts};
 use crate::error::FederationError;
+use crate::federation::Asked;
 use crate::model::{Network, Worker};
 use crate::partition::Partition;
 use crate::pool::{Pool, lock};
 use crate::radio::{Radio, Received};
-use crate::round::{Answers, Asked, Fleet};
+use crate::round::{Answers, Fleet};
 use crate::seed::{Draws, Purpose};
 
 /// The devices of a simulation, with their records.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::Simulation;
-use crate::error::FederationError;
+use crate::error::{Cancelled, FederationError};
 use crate::observe::RoundRecord;
 
 /// Events of a simulation.
@@ -13,11 +13,6 @@ pub enum Event<'a> {
     /// A round is over.
     Round(&'a RoundRecord),
 }
-
-/// A listener broke off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cancelled")]
-pub struct Cancelled;
 
 impl Simulation {
     /// Runs the rounds that are left. The listener hears of each warning and round, and may break

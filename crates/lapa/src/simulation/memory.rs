@@ -2,7 +2,7 @@
 
 use crate::config::{BatchSampling, Experiment, Update};
 use crate::device::grid;
-use crate::error::FederationError;
+use crate::error::{FederationError, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
 
 /// Most bytes for the model, the updates of a round and the threads' buffers: 8 GiB.
@@ -78,45 +78,6 @@ impl Load<'_> {
             allowed: MOST_BYTES,
         })))
     }
-}
-
-/// A model that is too large for the images, devices and threads.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "model.name = {} on images of {rows}×{cols} in {classes} classes needs about {needed} bytes, \
-     and {allowed} are allowed: {model_bytes} for {parameters} parameters, {update_bytes} for the \
-     updates of {updates} devices at a time, {buffer_bytes} for batches of up to {batch} images on \
-     {threads} threads. Use smaller images or another model; or lower run.participation, \
-     learn.batch_fraction or run.threads",
-    serde_json::to_string(model).unwrap_or_default()
-)]
-pub struct TooLarge {
-    /// `model.name`
-    pub model: crate::config::ModelName,
-    /// Image rows.
-    pub rows: usize,
-    /// Image columns.
-    pub cols: usize,
-    /// Classes.
-    pub classes: usize,
-    /// Parameters q.
-    pub parameters: u64,
-    /// Bytes for them.
-    pub model_bytes: u64,
-    /// Updates at a time.
-    pub updates: usize,
-    /// Bytes for them.
-    pub update_bytes: u64,
-    /// Images of the largest batch.
-    pub batch: usize,
-    /// Threads.
-    pub threads: usize,
-    /// Bytes for their batches.
-    pub buffer_bytes: u64,
-    /// Bytes in all.
-    pub needed: u64,
-    /// The most there may be.
-    pub allowed: u64,
 }
 
 /// Samples of the largest batch of a device with so many. Poisson batches are larger with a

@@ -6,9 +6,9 @@ mod exact_loss;
 mod memory;
 mod setup;
 
-pub use driver::{Cancelled, Event};
+pub use crate::error::{Cancelled, TooLarge};
+pub use driver::Event;
 pub use exact_loss::{ExactLoss, ExactLossError, LocalLoss};
-pub use memory::TooLarge;
 pub(crate) use memory::{Load, threads};
 pub use setup::Setup;
 pub(crate) use setup::{check, repeat};

@@ -6,9 +6,6 @@
 
 pub mod aggregate;
 mod allocator;
-mod record;
-
-pub(crate) use record::record;
 
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, DeviceTranscript, Transcript};
 use rand::seq::index;
@@ -209,7 +206,7 @@ impl Station {
     }
 
     /// Bytes of the label histograms, 4 for each count; counted with round 1.
-    fn histogram_bytes(&self) -> u64 {
+    pub(crate) fn histogram_bytes(&self) -> u64 {
         let counts = self.weighting.state().labels.iter().flatten().map(Vec::len);
         if self.round == 1 { 4 * counts.sum::<usize>() as u64 } else { 0 }
     }

@@ -124,3 +124,15 @@ fn calls_out_of_turn_say_so() {
     let error = setting.devices[0].histogram("run", 0.1).unwrap_err().to_string();
     assert!(error.contains("reads no label histograms"), "{error}");
 }
+
+/// Warnings of a real federation were lost once.
+#[test]
+fn a_base_station_hears_warnings_with_its_first_round() {
+    let sizes = ["partition.iid_samples=110", "partition.non_iid_samples=120"];
+    let changes = [&["privacy.epsilon=8", "privacy.delta=0.01"][..], &sizes].concat();
+    let mut setting = Setting::new(&changes);
+    let mut station = setting.station();
+    let warnings = setting.round(&mut station, &[0, 1, 2, 3]).warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("is not below 1/110"), "{warnings:?}");
+    assert!(setting.round(&mut station, &[0, 1, 2, 3]).warnings.is_empty());
+}

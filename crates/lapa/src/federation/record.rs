@@ -2,13 +2,12 @@
 
 use lapa_wireless::units::Db;
 
+use super::{Asked, Federation};
 use crate::budget::{Books, Granted, PrivacyError};
 use crate::config::{Entropy, ObserveDevices};
 use crate::error::FederationError;
-use crate::federation::Federation;
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, Insight, NoiseMode, RoundRecord};
 use crate::radio::Link;
-use crate::round::Asked;
 
 /// The record of a round in which `weights` were given to what was received.
 pub(crate) fn record(

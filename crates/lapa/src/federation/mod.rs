@@ -1,14 +1,19 @@
 //! A federation as its base station runs it, whoever its devices are.
 
+mod asked;
+mod record;
+
+pub(crate) use asked::Asked;
+pub(crate) use record::record;
+
 use lapa_privacy::allocate::AllocatorState;
 use lapa_privacy::ledger::{DataKey, Ledger, Repeat};
 use sha2::{Digest, Sha256};
 
-use crate::budget::{Books, DeviceBudget, Granted, PrivacyError, PrivacySummary};
+use crate::budget::{Books, DeviceBudget, PrivacyError, PrivacySummary};
 use crate::config::Experiment;
 use crate::data::Origin;
-use crate::radio::{Link, Radio};
-use crate::round::Asked;
+use crate::radio::Radio;
 use crate::station::Station;
 use crate::station::aggregate::{GlobalModel, WeightingState};
 
@@ -130,21 +135,5 @@ impl Federation {
         }
         self.books.restore(round, asked, self.station.weighting().knows_labels())?;
         Ok(true)
-    }
-}
-
-impl Asked {
-    /// The granted devices, each with its link and the angle that its cost was decided with.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Granted, &Link, Option<f64>)> {
-        let mut chosen = self.selection.chosen.iter().zip(&self.allocation.angles);
-        self.granted.iter().filter_map(move |granted| {
-            let (link, &angle) = chosen.find(|(link, _)| link.device == granted.device)?;
-            Some((granted, link, angle))
-        })
-    }
-
-    /// The links of the granted devices.
-    pub(crate) fn on_air(&self) -> Vec<Link> {
-        self.entries().map(|(_, &link, _)| link).collect()
     }
 }
