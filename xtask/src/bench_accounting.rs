@@ -1,7 +1,6 @@
 //! `cargo xtask bench-peers --accounting`: our accountants and dp-accounting, measured in turns.
 
 use std::process::ExitCode;
-use std::time::Instant;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp};
 use lapa_privacy::{Adjacency, Mechanism};
@@ -111,7 +110,7 @@ fn epsilon(case: &Case) -> Result<f64, String> {
 }
 
 fn runs_per_second(case: &Case) -> Result<f64, String> {
-    let start = Instant::now();
+    let start = process::now();
     let mut runs = 0;
     while start.elapsed().as_secs_f64() < SHORTEST {
         std::hint::black_box(epsilon(case)?);

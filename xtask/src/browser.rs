@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::{Outcome, process};
 
@@ -122,7 +122,7 @@ fn open(browser: &str, page: &Path, folder: &Path) -> Result<Opened, String> {
     command.arg(format!("file://{}", page.display()));
     command.stdin(Stdio::null()).stdout(create(&dom)?).stderr(create(&log)?);
     let mut child = command.spawn().map_err(|error| format!("cannot start {browser}: {error}"))?;
-    let start = Instant::now();
+    let start = process::now();
     let wait = |error| format!("cannot wait for {browser}: {error}");
     let status = loop {
         match child.try_wait().map_err(wait)? {

@@ -2,12 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 
 /// The root of the workspace.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+}
+
+/// The start of something to be timed.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for it")]
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 /// The cargo that runs us, in the root of the workspace.

@@ -181,8 +181,7 @@ impl Filter {
         let unit = mechanism(Some(sampling_rate), 1.0, self::adjacency(adjacency)?);
         let made = || -> Result<Inner, AccountError> {
             let budget = Budget::new(epsilon, delta)?;
-            let new = || -> Box<dyn Accountant> { Box::new(Pld::default()) };
-            let mechanism = unit.with_noise(noise_multiplier(budget, unit, rounds, &new)?);
+            let mechanism = unit.with_noise(noise_multiplier(budget, unit, rounds, Pld::default)?);
             let mut pld = Pld::default();
             pld.compose(&mechanism, rounds)?;
             Inner::plan(budget, mechanism, rounds, pld.epsilon(delta)?)

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use lapa::config::Experiment;
 use lapa::data::Dataset;
@@ -217,7 +216,7 @@ fn in_memory(
     data: Dataset,
 ) -> PyResult<RunResult> {
     let (records, summary, model) = py.detach(|| {
-        let start = Instant::now();
+        let start = lapa::clock::now();
         let mut simulation = Simulation::new(experiment, data).map_err(Raise::raise)?;
         let mut records = Vec::new();
         let run = simulation.run(&mut |_, event| match event {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use lapa::blame::Blame;
 use lapa::budget::PrivacyError;
 use lapa::error::FederationError;
 use lapa::simulation::Cancelled;
@@ -72,6 +73,16 @@ impl From<FederationError> for AuditError {
         match error {
             FederationError::Cancelled(cancelled) => cancelled.into(),
             other => Self::Federation(other),
+        }
+    }
+}
+
+impl Blame for AuditError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Federation(error) => error.is_usage(),
+            Self::RealReleases | Self::Confidence { .. } | Self::TooLarge { .. } => true,
+            _ => false,
         }
     }
 }

@@ -244,8 +244,6 @@ fn failed(path: &Path, source: io::Error) -> AuditError {
 mod tests {
     use std::fs;
 
-    use lapa_report::page::check::check;
-
     use super::*;
 
     fn audit() -> Audit {
@@ -270,7 +268,6 @@ mod tests {
     #[test]
     fn the_page_is_whole_and_says_that_audits_only_refute() {
         let html = audit().page();
-        check(&html).unwrap();
         assert!(html.contains(CAVEAT) && html.contains("Refuted by: canary."));
     }
 
@@ -282,7 +279,6 @@ mod tests {
         audit.findings.remove(0);
         assert!(!audit.is_refuted());
         let html = audit.page();
-        check(&html).unwrap();
         assert!(!html.contains("Refuted by") && html.contains("No attack refuted a claim"));
         let (run, paper) =
             html.split_once("A statement of the paper, not of this run</h2>").unwrap();

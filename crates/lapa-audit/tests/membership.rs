@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Instant;
 
 use lapa::config::{Experiment, Override};
 use lapa::data::{CacheState, Dataset};
@@ -55,7 +54,7 @@ fn attacked(data: Dataset, changes: &[&str]) -> Finding {
     let statement = Statement::from(&run.privacy().unwrap());
     let subject = Subject::new(experiment, data).unwrap();
     let options = Options::new(0.95, Effort::Full, 1).unwrap();
-    let start = Instant::now();
+    let start = lapa::clock::now();
     let quiet: &mut lapa_audit::Listener<'_> = &mut |_| ControlFlow::Continue(());
     let finding = membership::run(&subject, &statement, &options, quiet).unwrap().remove(0);
     let seconds = start.elapsed().as_secs_f64();

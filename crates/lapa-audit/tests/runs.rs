@@ -1,30 +1,13 @@
 //! Whole runs, repeated with canaries and audited.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, OnceLock};
 
 use lapa::config::{Experiment, Override};
-use lapa::data::{DataName, Dataset, Split};
+use lapa::data::digits;
 use lapa_audit::{
     AuditError, Effort, Finding, Options, Progress, Repeated, Subject, Verdict, canary, ledger,
     mechanism, repeat,
 };
-
-/// The first synthetic digits.
-fn data() -> Dataset {
-    static DATA: OnceLock<Dataset> = OnceLock::new();
-    let data = DATA.get_or_init(|| {
-        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
-        let shorten = |split: &mut Split, len: usize| {
-            Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
-            split.labels.truncate(len);
-        };
-        shorten(&mut data.train, 1200);
-        shorten(&mut data.test, 20);
-        data
-    });
-    data.clone()
-}
 
 /// The named scenario "four small devices": some 500 synthetic digits, logistic regression, six rounds;
 /// `changes` win.
@@ -37,7 +20,7 @@ fn subject(changes: &[&str]) -> Subject {
         partition = { iid = 2, non_iid = 2, iid_samples = [100, 150], non_iid_samples = [100, 150] }
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
-    Subject::new(Experiment::from_toml(text, "test", &changes).unwrap(), data()).unwrap()
+    Subject::new(Experiment::from_toml(text, "test", &changes).unwrap(), digits(1200, 20)).unwrap()
 }
 
 /// At 95 %.

@@ -2,20 +2,8 @@
 
 use std::process::ExitCode;
 
-use lapa::budget::PrivacyError;
+use lapa::blame::{Blame, chain};
 use lapa::config::ConfigError;
-use lapa::data::DataError;
-use lapa::error::FederationError;
-use lapa::partition::PartitionError;
-use lapa::radio::LinkError;
-use lapa::run::RunError;
-use lapa_audit::AuditError;
-use lapa_control::phases::PhaseError;
-use lapa_report::plot::PlotError;
-use lapa_report::run::ShowError;
-use lapa_report::table::TableError;
-use lapa_study::report::ReportError;
-use lapa_study::sweep::SweepError;
 use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
 use crate::output::{say_drawn, visible};
@@ -52,22 +40,19 @@ fn diagnostic(message: &str) -> MietteDiagnostic {
     MietteDiagnostic::new(visible(message))
 }
 
-/// The error and its causes, where a cause says more than the error that wraps it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
+impl<E: Blame> From<E> for Failure {
+    fn from(error: E) -> Self {
+        match error.config() {
+            Some(error) => Self::config(error),
+            None if error.is_usage() => Self::usage(chain(&error)),
+            None => Self::failed(error),
         }
-        cause = error.source();
     }
-    text
 }
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
+impl Failure {
+    /// A configuration that cannot be, with the lines around the place.
+    fn config(error: &ConfigError) -> Self {
         let place = error.to_string();
         let place = place.split(error.message()).next().unwrap_or_default();
         let mut diagnostic = diagnostic(&format!("{place}{}", error.message()));
@@ -97,109 +82,4 @@ fn is_short(text: &str, span: &std::ops::Range<usize>) -> bool {
     let ends =
         |part: &[u8]| part.len() < MOST || part.iter().filter(|&&byte| byte == b'\n').count() >= 2;
     span.len() < MOST && ends(before) && ends(after)
-}
-
-impl From<PartitionError> for Failure {
-    fn from(error: PartitionError) -> Self {
-        Self::usage(chain(&error))
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        match error {
-            RunError::Config(error) => error.into(),
-            RunError::Exists(_) | RunError::NoName(_) | RunError::NotARun(_) => {
-                Self::usage(error.to_string())
-            }
-            RunError::Federation(
-                FederationError::Partition(_)
-                | FederationError::Model { .. }
-                | FederationError::TooLarge(_)
-                | FederationError::Links(_)
-                | FederationError::Privacy(PrivacyError::InitialSigma { .. }),
-            ) => Self::usage(chain(&error)),
-            _ => Self::failed(error),
-        }
-    }
-}
-
-impl From<ShowError> for Failure {
-    fn from(error: ShowError) -> Self {
-        match error {
-            ShowError::Run(error) => error.into(),
-            error => Self::failed(error),
-        }
-    }
-}
-
-impl From<PhaseError> for Failure {
-    fn from(error: PhaseError) -> Self {
-        match error {
-            PhaseError::Run(error) => error.into(),
-            PhaseError::Optimize(_)
-            | PhaseError::Objective(_)
-            | PhaseError::Training(_)
-            | PhaseError::Observe(_)
-            | PhaseError::Show(_)
-            | PhaseError::Agent(_)
-            | PhaseError::Io { .. } => Self::failed(error),
-            _ => Self::usage(chain(&error)),
-        }
-    }
-}
-
-impl From<ReportError> for Failure {
-    fn from(error: ReportError) -> Self {
-        match error {
-            ReportError::Run(error) => error.into(),
-            ReportError::Unfinished(_) => Self::usage(error.to_string()),
-            _ => Self::failed(error),
-        }
-    }
-}
-
-impl From<AuditError> for Failure {
-    fn from(error: AuditError) -> Self {
-        match error {
-            AuditError::Federation(error) => RunError::from(error).into(),
-            AuditError::RealReleases
-            | AuditError::Confidence { .. }
-            | AuditError::TooLarge { .. } => Self::usage(error.to_string()),
-            _ => Self::failed(error),
-        }
-    }
-}
-
-impl From<SweepError> for Failure {
-    fn from(error: SweepError) -> Self {
-        match error {
-            SweepError::Config(error) => error.into(),
-            error => Self::usage(error.to_string()),
-        }
-    }
-}
-
-impl From<LinkError> for Failure {
-    fn from(error: LinkError) -> Self {
-        Self::usage(error.to_string())
-    }
-}
-
-impl From<DataError> for Failure {
-    fn from(error: DataError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<PlotError> for Failure {
-    fn from(error: PlotError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<TableError> for Failure {
-    fn from(error: TableError) -> Self {
-        Self::failed(error)
-    }
 }

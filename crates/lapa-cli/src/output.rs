@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -18,6 +18,17 @@ pub enum Format {
     Text,
     /// For programs.
     Json,
+}
+
+/// The flags of a command that shows its progress.
+#[derive(Args)]
+pub struct Printing {
+    /// Print no progress.
+    #[arg(long)]
+    pub quiet: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
 }
 
 /// Prints a value as pretty JSON.

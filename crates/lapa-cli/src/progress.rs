@@ -48,7 +48,7 @@ pub fn patiently<T>(mode: Mode, what: &str, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (working, over) = mpsc::channel::<()>();
         scope.spawn(move || {
-            let (start, mut pause) = (Instant::now(), Duration::from_secs(1));
+            let (start, mut pause) = (lapa::clock::now(), Duration::from_secs(1));
             while over.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let seconds = start.elapsed().as_secs_f64();
                 mode.notice(&format!("{what} … {} so far", duration(seconds)));
@@ -127,12 +127,12 @@ const LINE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl RoundProgress {
     pub fn new(mode: Mode, rounds: u32) -> Self {
-        let start = Instant::now();
+        let start = lapa::clock::now();
         Self { mode, bar: None, rounds, accuracy: None, first: 0, start, last_line: None }
     }
 
     pub fn start(&mut self, done: u32) {
-        (self.first, self.start) = (done, Instant::now());
+        (self.first, self.start) = (done, lapa::clock::now());
         if self.mode == Mode::Bar {
             // Unwrap safety: the template is a constant and well-formed.
             let style = "round {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
@@ -157,7 +157,7 @@ impl RoundProgress {
         } else if self.mode == Mode::Lines {
             let due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL);
             if due || record.round == self.rounds {
-                self.last_line = Some(Instant::now());
+                self.last_line = Some(lapa::clock::now());
                 let done = f64::from(record.round - self.first);
                 let left = f64::from(self.rounds - record.round);
                 let eta = self.start.elapsed().as_secs_f64() / done * left;
@@ -196,7 +196,7 @@ const BAR_INTERVAL: Duration = Duration::from_millis(100);
 
 impl ChoiceProgress {
     pub fn new(mode: Mode, name: impl Into<String>) -> Self {
-        Self { mode, name: name.into(), bar: None, start: Instant::now(), last: None }
+        Self { mode, name: name.into(), bar: None, start: lapa::clock::now(), last: None }
     }
 
     pub fn show(&mut self, progress: &Progress) {
@@ -205,7 +205,7 @@ impl ChoiceProgress {
         if self.mode == Mode::Quiet || since.elapsed() < interval {
             return;
         }
-        self.last = Some(Instant::now());
+        self.last = Some(lapa::clock::now());
         let best = format!("J {:.4e}", progress.best);
         if self.mode == Mode::Lines {
             let Progress { evaluations, of, .. } = progress;
@@ -243,7 +243,7 @@ pub struct AuditProgress {
 
 impl AuditProgress {
     pub fn new(mode: Mode) -> Self {
-        Self { mode, bar: None, start: Instant::now(), last: None, warned: BTreeSet::new() }
+        Self { mode, bar: None, start: lapa::clock::now(), last: None, warned: BTreeSet::new() }
     }
 
     pub fn show(&mut self, progress: &lapa_audit::Progress<'_>) {
@@ -260,7 +260,7 @@ impl AuditProgress {
         if self.mode == Mode::Quiet || since.elapsed() < interval {
             return;
         }
-        self.last = Some(Instant::now());
+        self.last = Some(lapa::clock::now());
         let lapa_audit::Progress { attack, what, done, of, .. } = progress;
         let name = format!("{attack}: {what}");
         if self.mode == Mode::Lines {
@@ -312,7 +312,7 @@ impl StudyProgress {
             let style = "{bar:30.cyan/blue} {msg}, {elapsed} elapsed";
             ProgressBar::new(1000).with_style(ProgressStyle::with_template(style).unwrap())
         });
-        let start = Instant::now();
+        let start = lapa::clock::now();
         let under_way = BTreeMap::new();
         Self { mode, bar, cells, done: 0, work, finished: 0.0, under_way, start, last: None }
     }
@@ -337,7 +337,7 @@ impl StudyProgress {
         if self.mode == Mode::Quiet || !(due || last) {
             return;
         }
-        self.last = Some(Instant::now());
+        self.last = Some(lapa::clock::now());
         let done = self.finished + self.under_way.values().sum::<f64>();
         let seconds = self.start.elapsed().as_secs_f64();
         let eta = match done > 0.0 {

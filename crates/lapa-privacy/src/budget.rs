@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{AccountError, check_delta, check_epsilon};
+use crate::error::{AccountError, check_delta};
+use crate::range::positive;
 
 /// (ε, δ), fixed before round 1: ε > 0 and finite, 0 < δ < 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +16,7 @@ pub struct Budget {
 impl Budget {
     /// Refuses what is no budget.
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, AccountError> {
-        Ok(Self { epsilon: check_epsilon(epsilon)?, delta: check_delta(delta)? })
+        Ok(Self { epsilon: positive("epsilon", epsilon)?, delta: check_delta(delta)? })
     }
 
     /// ε

@@ -4,6 +4,7 @@ use crate::accountant::{Accountant, Gdp, gdp};
 use crate::budget::Budget;
 use crate::error::{AccountError, check_mechanism};
 use crate::event::{Adjacency, Mechanism};
+use crate::range::count;
 
 /// Noise multipliers that are tried.
 const SMALLEST: f64 = 1e-30;
@@ -18,11 +19,11 @@ const LONG: u32 = 12;
 /// and 10⁻⁶ less noise would miss it, or 10⁻⁹ less where that is known after a dozen steps.
 ///
 /// `template` gives everything but the noise.
-pub fn noise_multiplier(
+pub fn noise_multiplier<A: Accountant>(
     target: Budget,
     template: Mechanism,
     releases: u32,
-    new: &dyn Fn() -> Box<dyn Accountant>,
+    new: impl Fn() -> A,
 ) -> Result<f64, AccountError> {
     check_releases(releases)?;
     let epsilon = |noise_multiplier| {
@@ -56,10 +57,8 @@ fn out_of_reach(target: Budget) -> AccountError {
 
 /// There must be a release.
 pub(crate) fn check_releases(releases: u32) -> Result<(), AccountError> {
-    if releases > 0 {
-        return Ok(());
-    }
-    Err(AccountError::Parameter { name: "releases", value: 0.0, allowed: "at least 1" })
+    count("releases", releases)?;
+    Ok(())
 }
 
 /// `exact`, raised by as few units of the last place as make it `enough`.
@@ -175,8 +174,8 @@ mod tests {
         {
             let budget = Budget::new(epsilon, 1e-5).unwrap();
             let template = Mechanism::Gaussian { noise_multiplier: 1.0 };
-            let naive = noise_multiplier(budget, template, 1, &|| Box::new(Naive::new())).unwrap();
-            let gdp = noise_multiplier(budget, template, 1, &|| Box::new(Gdp::new())).unwrap();
+            let naive = noise_multiplier(budget, template, 1, Naive::new).unwrap();
+            let gdp = noise_multiplier(budget, template, 1, Gdp::new).unwrap();
             let closed = gaussian_noise_multiplier(budget, 1).unwrap();
             assert!((naive / classic - 1.0).abs() < 2e-3, "{naive} ≠ {classic}");
             assert!((closed / exact - 1.0).abs() < 2e-3, "{closed} ≠ {exact}");
@@ -194,11 +193,11 @@ mod tests {
         let budget = Budget::new(rdp.epsilon(1e-5).unwrap(), 1e-5).unwrap();
         assert!((budget.epsilon() - 7.90).abs() < 0.01);
         let evaluations = Cell::new(0);
-        let new = || -> Box<dyn Accountant> {
+        let new = || {
             evaluations.set(evaluations.get() + 1);
-            Box::new(Rdp::default())
+            Rdp::default()
         };
-        let z = noise_multiplier(budget, template, 100, &new).unwrap();
+        let z = noise_multiplier(budget, template, 100, new).unwrap();
         assert!((z - 1.0).abs() < 1e-6, "{z}");
         assert!(evaluations.get() <= 25, "{}", evaluations.get());
     }
@@ -224,9 +223,8 @@ mod tests {
     #[test]
     fn what_cannot_be_met_is_refused() {
         let budget = Budget::new(1.0, 1e-5).unwrap();
-        let gdp = || -> Box<dyn Accountant> { Box::new(Gdp::new()) };
         let refuse = |template, releases| {
-            noise_multiplier(budget, template, releases, &gdp).unwrap_err().to_string()
+            noise_multiplier(budget, template, releases, Gdp::new).unwrap_err().to_string()
         };
         let gaussian = Mechanism::Gaussian { noise_multiplier: 1.0 };
         assert_eq!(refuse(gaussian, 0), "releases = 0: expected at least 1");

@@ -1,20 +1,14 @@
 //! What an event or an accountant refuses.
 
 use crate::event::{Adjacency, Mechanism, Sampling};
+use crate::range::{OutOfRange, check, positive};
 
 /// Why a release has no sensitivity that could be proved.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EventError {
     /// A number of the release is out of its range.
-    #[error("{name} = {value}: expected {allowed}")]
-    Parameter {
-        /// Which number.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    #[error(transparent)]
+    Parameter(#[from] OutOfRange),
     /// No sensitivity is known for this way to draw batches under this adjacency.
     #[error(
         "{sampling} batches have no proven sensitivity under {adjacency} adjacency: use {instead}"
@@ -33,15 +27,8 @@ pub enum EventError {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AccountError {
     /// A number is out of its range.
-    #[error("{name} = {value}: expected {allowed}")]
-    Parameter {
-        /// Which number.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    #[error(transparent)]
+    Parameter(#[from] OutOfRange),
     /// The accountant has no theorem for this mechanism.
     #[error("the {accountant} accountant does not support {mechanism}")]
     Unsupported {
@@ -49,6 +36,14 @@ pub enum AccountError {
         accountant: &'static str,
         /// The mechanism.
         mechanism: Mechanism,
+    },
+    /// Bounds under different adjacencies do not add up.
+    #[error("a release under {other} adjacency cannot be composed with those under {first}")]
+    MixedAdjacency {
+        /// The adjacency of the releases so far.
+        first: Adjacency,
+        /// The adjacency of the one that is refused.
+        other: Adjacency,
     },
     /// The accountant's numerical error is larger than the δ asked for.
     #[error(
@@ -80,50 +75,24 @@ pub enum AccountError {
 }
 
 /// δ must be in (0, 1).
-pub(crate) fn check_delta(delta: f64) -> Result<f64, AccountError> {
-    if delta > 0.0 && delta < 1.0 {
-        return Ok(delta);
-    }
-    Err(AccountError::Parameter {
-        name: "delta",
-        value: delta,
-        allowed: "a number above 0 and below 1",
-    })
-}
-
-/// ε must be positive and finite.
-pub(crate) fn check_epsilon(epsilon: f64) -> Result<f64, AccountError> {
-    if epsilon > 0.0 && epsilon.is_finite() {
-        return Ok(epsilon);
-    }
-    Err(AccountError::Parameter {
-        name: "epsilon",
-        value: epsilon,
-        allowed: "a finite number above 0",
-    })
+pub(crate) fn check_delta(delta: f64) -> Result<f64, OutOfRange> {
+    check("delta", delta, delta > 0.0 && delta < 1.0, "a number above 0 and below 1")
 }
 
 /// z must be positive and finite, q in (0, 1].
-pub(crate) fn check_mechanism(mechanism: &Mechanism) -> Result<(), AccountError> {
+pub(crate) fn check_mechanism(mechanism: &Mechanism) -> Result<(), OutOfRange> {
     let (noise_multiplier, rate) = match *mechanism {
         Mechanism::Gaussian { noise_multiplier }
         | Mechanism::DiscreteGaussian { noise_multiplier } => (noise_multiplier, 1.0),
         Mechanism::PoissonGaussian { rate, noise_multiplier, .. } => (noise_multiplier, rate),
         Mechanism::NonPrivate => return Ok(()),
     };
-    if !(noise_multiplier > 0.0 && noise_multiplier.is_finite()) {
-        return Err(AccountError::Parameter {
-            name: "noise multiplier",
-            value: noise_multiplier,
-            allowed: "a finite number above 0",
-        });
-    }
-    if !(rate > 0.0 && rate <= 1.0) {
-        return Err(AccountError::Parameter {
-            name: "sampling rate",
-            value: rate,
-            allowed: "a number above 0 and at most 1",
-        });
-    }
+    positive("noise multiplier", noise_multiplier)?;
+    check_rate(rate)?;
     Ok(())
+}
+
+/// q must be in (0, 1].
+pub(crate) fn check_rate(rate: f64) -> Result<f64, OutOfRange> {
+    check("sampling rate", rate, rate > 0.0 && rate <= 1.0, "a number above 0 and at most 1")
 }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EventError;
+use crate::range::{check, not_negative, positive};
 
 /// Something that left a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,10 +99,7 @@ impl Histogram {
 
     /// What an accountant sees.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
-        if !(self.sigma >= 0.0 && self.sigma.is_finite()) {
-            let (name, allowed) = ("sigma", "a finite number from 0");
-            return Err(EventError::Parameter { name, value: self.sigma, allowed });
-        }
+        not_negative("sigma", self.sigma)?;
         let noise_multiplier = self.sigma / self.sensitivity();
         Ok(match self.noise {
             _ if self.sigma == 0.0 => Mechanism::NonPrivate,
@@ -272,23 +270,13 @@ impl Release {
 
     /// Refuses numbers without meaning.
     fn check(&self) -> Result<(), EventError> {
-        let positive = |name, value: f64| match value > 0.0 && value.is_finite() {
-            true => Ok(()),
-            false => Err(EventError::Parameter { name, value, allowed: "a finite number above 0" }),
-        };
-        let not_negative = |name, value: f64| match value >= 0.0 && value.is_finite() {
-            true => Ok(()),
-            false => Err(EventError::Parameter { name, value, allowed: "a finite number from 0" }),
-        };
         positive("clip_norm", self.clip_norm)?;
         positive("denominator", self.denominator)?;
         positive("records", self.records.into())?;
         not_negative("sigma_artificial", self.sigma_artificial)?;
         not_negative("sigma_channel", self.sigma_channel)?;
         for (name, value) in [("kappa", self.kappa), ("sampling rate", self.rate())] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(EventError::Parameter { name, value, allowed: "from 0 to 1" });
-            }
+            check(name, value, (0.0..=1.0).contains(&value), "from 0 to 1")?;
         }
         Ok(())
     }

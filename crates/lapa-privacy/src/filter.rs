@@ -11,6 +11,7 @@ use crate::budget::Budget;
 use crate::calibrate::{check_releases, least_noise, raise};
 use crate::error::{AccountError, check_mechanism};
 use crate::event::Mechanism;
+use crate::range::OutOfRange;
 use crate::rounding::{add_up, sqrt_up, sub_down};
 
 /// What is added up, and which theorem bounds it.
@@ -133,11 +134,12 @@ impl Filter {
                     return Err(kind.unsupported(mechanism));
                 }
                 if !(epsilon >= 0.0 && epsilon <= budget.epsilon()) {
-                    return Err(AccountError::Parameter {
+                    return Err(OutOfRange {
                         name: "epsilon of the plan",
                         value: epsilon,
                         allowed: "a number from 0 to the epsilon of the budget",
-                    });
+                    }
+                    .into());
                 }
                 f64::from(releases)
             }
@@ -213,7 +215,7 @@ impl Filter {
     ) -> Result<Mechanism, AccountError> {
         if !(share > 0.0 && share.is_finite()) {
             let allowed = "a finite number above 0";
-            return Err(AccountError::Parameter { name: "share", value: share, allowed });
+            return Err(OutOfRange { name: "share", value: share, allowed }.into());
         }
         if template == Mechanism::NonPrivate {
             return Err(self.kind.unsupported(template));
@@ -230,17 +232,18 @@ impl Filter {
                 self.plan_cost(&planned, &template.with_noise(planned.noise_multiplier()))?;
                 if share < 1.0 {
                     let allowed = "at least 1, the cost of a planned release";
-                    return Err(AccountError::Parameter { name: "share", value: share, allowed });
+                    return Err(OutOfRange { name: "share", value: share, allowed }.into());
                 }
                 return Ok(planned);
             }
         };
         least.map(|noise_multiplier| template.with_noise(noise_multiplier)).ok_or(
-            AccountError::Parameter {
+            OutOfRange {
                 name: "share",
                 value: share,
                 allowed: "a cost that some amount of noise can meet",
-            },
+            }
+            .into(),
         )
     }
 
@@ -254,11 +257,12 @@ impl Filter {
             return Err(self.kind.unsupported(*mechanism));
         }
         if noise_multiplier < planned.noise_multiplier() {
-            return Err(AccountError::Parameter {
+            return Err(OutOfRange {
                 name: "noise multiplier",
                 value: noise_multiplier,
                 allowed: "at least the planned value",
-            });
+            }
+            .into());
         }
         Ok(1.0)
     }
@@ -287,7 +291,7 @@ impl Filter {
             self.spent = spent;
             return Ok(());
         }
-        Err(AccountError::Parameter { name: "spent", value: spent, allowed: "a number from 0" })
+        Err(OutOfRange { name: "spent", value: spent, allowed: "a number from 0" }.into())
     }
 
     /// The odometer: ε of what was really spent, at the budget's δ. Ex post, hence no guarantee for
@@ -389,7 +393,7 @@ fn conversion(order: f64, delta: f64) -> (f64, f64) {
 }
 
 fn renyi_capacity(budget: Budget, order: f64) -> Result<f64, AccountError> {
-    let refuse = |allowed| AccountError::Parameter { name: "order", value: order, allowed };
+    let refuse = |allowed| OutOfRange { name: "order", value: order, allowed }.into();
     if !(order > 1.0 && order.is_finite()) {
         return Err(refuse("a finite number above 1"));
     }
@@ -403,5 +407,4 @@ fn renyi_capacity(budget: Budget, order: f64) -> Result<f64, AccountError> {
 }
 
 #[cfg(test)]
-#[path = "filter_tests.rs"]
 mod tests;

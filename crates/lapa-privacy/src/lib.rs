@@ -39,9 +39,11 @@ mod filter;
 pub mod ledger;
 mod math;
 pub mod mechanism;
+mod range;
 mod rounding;
 
 pub use budget::Budget;
 pub use error::{AccountError, EventError};
 pub use event::{Adjacency, ClipUnit, Event, Histogram, Mechanism, NoiseKind, Release, Sampling};
 pub use filter::{Decision, Filter, FilterKind, Overspent, renyi_order};
+pub use range::OutOfRange;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use lapa_privacy::OutOfRange;
 use lapa_privacy::allocate::lapa::angle::{contribution, deviation, leave_one_out_deviation};
 use lapa_privacy::allocate::lapa::pid::Noisy;
 use lapa_privacy::allocate::{
@@ -395,7 +396,7 @@ fn one_device_has_no_leave_one_out_angle() {
 #[test]
 fn settings_without_meaning_are_refused() {
     let name = |result: Result<Lapa, AllocateError>| match result.unwrap_err() {
-        AllocateError::Parameter { name, .. } => name,
+        AllocateError::Parameter(OutOfRange { name, .. }) => name,
         other => panic!("{other}"),
     };
     let lapa = |total, rounds, devices, pid, decay| Lapa::paper(total, rounds, devices, pid, decay);

@@ -270,7 +270,7 @@ impl Random {
 
 /// Never missed, and a little less noise would.
 fn check_calibration(case: &Case, template: Mechanism, budget: Budget, releases: u32) -> f64 {
-    let z = noise_multiplier(budget, template, releases, &case.new).unwrap();
+    let z = noise_multiplier(budget, template, releases, case.new).unwrap();
     let epsilon = |z| spent(case, &template.with_noise(z), releases, budget.delta());
     let context = format!("{} {template} {budget:?} {releases} {z}", (case.new)().name());
     assert!(epsilon(z) <= budget.epsilon(), "{context}");

@@ -1,7 +1,7 @@
 //! The Rényi accountant's hard edges.
 
 use lapa_privacy::accountant::{Accountant, Rdp};
-use lapa_privacy::{AccountError, Adjacency, Mechanism};
+use lapa_privacy::{AccountError, Adjacency, Mechanism, OutOfRange};
 
 fn gaussian(noise_multiplier: f64) -> Mechanism {
     Mechanism::Gaussian { noise_multiplier }
@@ -101,7 +101,10 @@ fn bad_input_is_named() {
     assert_eq!(rdp.epsilon(1e-5), before);
     for delta in [0.0, 1.0, -1.0, f64::NAN] {
         let error = rdp.epsilon(delta).unwrap_err();
-        assert!(matches!(error, AccountError::Parameter { name: "delta", .. }), "{error}");
+        assert!(
+            matches!(error, AccountError::Parameter(OutOfRange { name: "delta", .. })),
+            "{error}"
+        );
     }
     for orders in [vec![], vec![2.0, 1.0], vec![f64::INFINITY], vec![f64::NAN]] {
         assert!(matches!(Rdp::with_orders(orders), Err(AccountError::Parameter { .. })));

@@ -1,7 +1,7 @@
 //! The Rényi divergence of one release against slow twins, and its hard edges.
 
 use lapa_privacy::accountant::renyi_divergence;
-use lapa_privacy::{AccountError, Adjacency, Mechanism};
+use lapa_privacy::{AccountError, Adjacency, Mechanism, OutOfRange};
 
 fn poisson(rate: f64, noise_multiplier: f64) -> Mechanism {
     Mechanism::PoissonGaussian { rate, noise_multiplier, adjacency: Adjacency::ZeroOut }
@@ -181,18 +181,27 @@ fn bad_parameters_are_named() {
     let gaussian = Mechanism::Gaussian { noise_multiplier: 1.0 };
     for order in [1.0, 0.5, -2.0, f64::NAN, f64::INFINITY] {
         let error = renyi_divergence(&gaussian, order).unwrap_err();
-        assert!(matches!(error, AccountError::Parameter { name: "order", .. }), "{error}");
+        assert!(
+            matches!(error, AccountError::Parameter(OutOfRange { name: "order", .. })),
+            "{error}"
+        );
     }
     for z in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         for mechanism in [gaussian.with_noise(z), poisson(0.1, z)] {
             let error = renyi_divergence(&mechanism, 2.0).unwrap_err();
-            let named = matches!(error, AccountError::Parameter { name: "noise multiplier", .. });
+            let named = matches!(
+                error,
+                AccountError::Parameter(OutOfRange { name: "noise multiplier", .. })
+            );
             assert!(named, "{error}");
         }
     }
     for rate in [-0.1, 1.1, f64::NAN] {
         let error = renyi_divergence(&poisson(rate, 1.0), 2.0).unwrap_err();
-        assert!(matches!(error, AccountError::Parameter { name: "sampling rate", .. }), "{error}");
+        assert!(
+            matches!(error, AccountError::Parameter(OutOfRange { name: "sampling rate", .. })),
+            "{error}"
+        );
     }
     let replaced = Mechanism::PoissonGaussian {
         rate: 0.1,

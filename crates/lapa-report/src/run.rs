@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use lapa::blame::{Blame, Kind};
+use lapa::config::ConfigError;
 use lapa::files::Folder;
 use lapa::observe::read_metrics;
 use lapa::run::{Outcome, Run, RunError, RunEvent, read_experiment};
@@ -22,6 +24,26 @@ pub enum ShowError {
     /// A plot cannot be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),
+}
+
+impl Blame for ShowError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Run(error) if error.is_usage())
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Run(error) => error.kind(),
+            Self::Table(_) | Self::Plot(_) => Kind::Other,
+        }
+    }
+
+    fn config(&self) -> Option<&ConfigError> {
+        match self {
+            Self::Run(error) => error.config(),
+            Self::Table(_) | Self::Plot(_) => None,
+        }
+    }
 }
 
 /// Runs the rounds that are left as [`Run::execute`] does, and shows them in the folder. A kill at

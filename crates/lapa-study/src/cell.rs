@@ -1,7 +1,6 @@
 //! One run of a study, in memory, and what it leaves.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use lapa::config::{Clip, Experiment, Scheme, Update};
 use lapa::data::Dataset;
@@ -155,7 +154,7 @@ impl Cell {
         data: &Dataset,
         on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Finished>, CellError> {
-        let start = Instant::now();
+        let start = lapa::clock::now();
         let mut experiment = self.experiment.clone();
         let mut powers = None;
         if experiment.control.power.needs_pilot() {

@@ -1,5 +1,6 @@
 //! Means over seeds and how sure they are.
 
+use lapa_report::student::quantile;
 use serde::{Deserialize, Serialize};
 
 /// A mean with its 95 % interval.
@@ -24,7 +25,7 @@ impl Estimate {
         let interval = (values.len() > 1).then(|| {
             let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
             let error = (squares / (n - 1.0) / n).sqrt();
-            let half = student_quantile(values.len() as u32 - 1) * error;
+            let half = quantile(0.95, values.len() as u32 - 1) * error;
             [mean - half, mean + half]
         });
         Self { mean, interval }
@@ -57,58 +58,9 @@ impl Estimate {
     }
 }
 
-/// The 97.5 % quantile of Student's t with `freedom` degrees of freedom, at least 1.
-fn student_quantile(freedom: u32) -> f64 {
-    let (mut low, mut high) = (0.0, 13.0);
-    // P(|T| < t) rises with t; 60 halvings leave less than a unit of the last place.
-    for _ in 0..60 {
-        let t = 0.5 * (low + high);
-        match student_within(t, freedom) < 0.95 {
-            true => low = t,
-            false => high = t,
-        }
-    }
-    0.5 * (low + high)
-}
-
-/// P(|T| < t) for an integer number of degrees of freedom: Abramowitz and Stegun 26.7.3 and 26.7.4.
-fn student_within(t: f64, freedom: u32) -> f64 {
-    let angle = (t / f64::from(freedom).sqrt()).atan();
-    let (sine, cosine) = angle.sin_cos();
-    let odd = !freedom.is_multiple_of(2);
-    // cos θ + 2/3 cos³θ + …, or 1 + 1/2 cos²θ + …
-    let (mut term, mut k) = if odd { (cosine, 3) } else { (1.0, 2) };
-    let mut sum = 0.0;
-    while k <= freedom {
-        sum += term;
-        term *= f64::from(k - 1) / f64::from(k) * cosine * cosine;
-        k += 2;
-    }
-    match odd {
-        true => std::f64::consts::FRAC_2_PI * (angle + sine * sum),
-        false => sine * sum,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// scipy 1.17.1: `scipy.stats.t.ppf(0.975, df)`.
-    #[test]
-    fn quantiles_match_scipy() {
-        for (freedom, expected) in [
-            (1, 12.706_204_736_174_694),
-            (2, 4.302_652_729_749_462),
-            (3, 3.182_446_305_283_707_8),
-            (4, 2.776_445_105_197_793_4),
-            (9, 2.262_157_162_798_205),
-            (30, 2.042_272_456_301_237_8),
-        ] {
-            let quantile = student_quantile(freedom);
-            assert!((quantile / expected - 1.0).abs() < 1e-13, "{freedom}: {quantile}");
-        }
-    }
 
     /// scipy 1.17.1: `ttest_rel(a, b).confidence_interval(0.95)` and
     /// `ttest_1samp(values, 0).confidence_interval(0.95)`.

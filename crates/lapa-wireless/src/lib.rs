@@ -6,6 +6,7 @@
 //! argument.
 
 pub mod channel;
+mod error;
 pub mod fading;
 pub mod noma;
 pub mod path_loss;
@@ -13,3 +14,5 @@ pub mod ser;
 pub mod topology;
 pub mod units;
 pub mod uplink;
+
+pub use error::OutOfRange;

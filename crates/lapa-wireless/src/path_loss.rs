@@ -2,8 +2,7 @@
 
 use std::f64::consts::PI;
 
-use thiserror::Error;
-
+use crate::OutOfRange;
 use crate::units::{Db, Hertz, Meter};
 
 /// c in meters per second.
@@ -21,18 +20,6 @@ pub struct PathLoss {
     device_gain: Db,
 }
 
-/// A number of the law is out of its range.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[error("{name} = {value}: expected {allowed}")]
-pub struct PathLossError {
-    /// Which number.
-    pub name: &'static str,
-    /// Its value.
-    pub value: f64,
-    /// What is allowed.
-    pub allowed: &'static str,
-}
-
 impl PathLoss {
     /// The carrier f_c, the exponent P, and the antenna gains G_BS and G_D over an isotropic
     /// antenna.
@@ -41,15 +28,15 @@ impl PathLoss {
         exponent: f64,
         base_gain: Db,
         device_gain: Db,
-    ) -> Result<Self, PathLossError> {
+    ) -> Result<Self, OutOfRange> {
         for (name, value) in [("carrier", carrier.0), ("exponent", exponent)] {
             if !(value > 0.0 && value.is_finite()) {
-                return Err(PathLossError { name, value, allowed: "a finite number above 0" });
+                return Err(OutOfRange { name, value, allowed: "a finite number above 0" });
             }
         }
         for (name, Db(value)) in [("base_gain", base_gain), ("device_gain", device_gain)] {
             if !(-LARGEST_GAIN..=LARGEST_GAIN).contains(&value) {
-                return Err(PathLossError { name, value, allowed: "from -300 to 300 dB" });
+                return Err(OutOfRange { name, value, allowed: "from -300 to 300 dB" });
             }
         }
         Ok(Self { carrier, exponent, base_gain, device_gain })

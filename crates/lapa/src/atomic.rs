@@ -1,8 +1,10 @@
 //! Files that are either whole or not there.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+
+use serde::Serialize;
 
 use crate::files::Folder;
 
@@ -16,11 +18,16 @@ pub fn write_atomically<E: From<io::Error>>(
     folder.replace(name, write)
 }
 
+/// Writes a value as pretty JSON, with a line end.
+pub fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(value)? + "\n";
+    write_atomically(path, |file| file.write_all(text.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
-    use std::io::Write;
 
     #[test]
     fn a_failed_write_leaves_the_old_file_and_no_other() {

@@ -29,7 +29,9 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod atomic;
+pub mod blame;
 pub mod budget;
+pub mod clock;
 pub mod config;
 pub mod data;
 pub mod device;

@@ -6,8 +6,6 @@
 //! conclude  aggregate ─▶ evaluate ─▶ report         base station; sees only what it received
 //! ```
 
-use std::time::Instant;
-
 use lapa_privacy::ledger::Recorded;
 
 use crate::config::Histograms;
@@ -35,7 +33,7 @@ pub(crate) trait Fleet {
 
 /// Asks `devices` for the next round: select, allocate, record.
 pub(crate) fn ask(on: &mut Federation, devices: &[u32]) -> Result<Asked, FederationError> {
-    let start = Instant::now();
+    let start = crate::clock::now();
     let round = on.station.round() + 1;
     let selection = on.radio.select(round, devices)?;
     let allocation = on.station.allocate(&selection.chosen, &on.books);

@@ -146,19 +146,13 @@ fn probability(p: f64) -> String {
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
-    use std::sync::Arc;
 
     use lapa::config::{Experiment, Override};
-    use lapa::data::DataName;
 
     use super::*;
     use crate::{Effort, Subject};
 
     fn repeated() -> (Repeated, Options) {
-        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
-        let train = &mut data.train;
-        Arc::make_mut(&mut train.images).truncate(1000 * train.rows * train.cols);
-        train.labels.truncate(1000);
         let changes = [
             "data.name=synthetic",
             "partition.scheme=iid",
@@ -171,7 +165,7 @@ mod tests {
         let changes = changes.map(|change| Override::parse(change).unwrap());
         let experiment = Experiment::from_toml("", "test", &changes).unwrap();
         let options = Options::new(0.99, Effort::Quick, 1).unwrap();
-        let subject = Subject::new(experiment, data).unwrap();
+        let subject = Subject::new(experiment, lapa::data::digits(1000, 100)).unwrap();
         let quiet = &mut |_: crate::Progress<'_>| ControlFlow::Continue(());
         (crate::repeat(&subject, &options, quiet).unwrap(), options)
     }

@@ -1,6 +1,6 @@
 //! Batches that are not as declared.
 
-use lapa_privacy::accountant::{Accountant, Pld};
+use lapa_privacy::accountant::Pld;
 use lapa_privacy::{Budget, Mechanism as Declared, calibrate};
 
 use super::*;
@@ -10,8 +10,7 @@ fn sampled() -> Device {
     let rate = 0.1;
     let template = Declared::poisson(rate, 1.0, Adjacency::ZeroOut);
     let budget = Budget::new(CLAIM.epsilon_provable, CLAIM.delta).unwrap();
-    let new = || -> Box<dyn Accountant> { Box::new(Pld::default()) };
-    let noise = calibrate::noise_multiplier(budget, template, ROUNDS as u32, &new).unwrap();
+    let noise = calibrate::noise_multiplier(budget, template, ROUNDS as u32, Pld::default).unwrap();
     let denominator = rate * f64::from(RECORDS);
     let mut device = sound();
     device.learn.batch_fraction = rate;

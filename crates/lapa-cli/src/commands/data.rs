@@ -7,7 +7,7 @@ use lapa::data::{CacheState, DataName};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, table};
+use crate::output::{self, Format, Printing, table};
 use crate::progress::{FetchProgress, Mode};
 
 /// List, fetch and locate data sets.
@@ -29,12 +29,8 @@ pub enum Command {
     Get {
         /// mnist, fashion-mnist, synthetic or idx:PATH.
         name: String,
-        /// Print no progress.
-        #[arg(long)]
-        quiet: bool,
-        /// Output format.
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        #[command(flatten)]
+        printing: Printing,
     },
     /// Print the cache folder.
     Path {
@@ -47,7 +43,7 @@ pub enum Command {
 pub fn execute(command: Command) -> Outcome {
     match command {
         Command::List { format } => list(format)?,
-        Command::Get { name, quiet, format } => get(name, quiet, format)?,
+        Command::Get { name, printing } => get(name, &printing)?,
         Command::Path { format } => {
             let path = lapa::data::cache_dir()?;
             match format {
@@ -101,11 +97,11 @@ fn list(format: Format) -> Result<(), Failure> {
     output::text_out(&text)
 }
 
-fn get(name: String, quiet: bool, format: Format) -> Result<(), Failure> {
+fn get(name: String, printing: &Printing) -> Result<(), Failure> {
     let set = DataName::try_from(name.clone()).map_err(Failure::usage)?;
-    let mut progress = FetchProgress::new(Mode::choose(quiet));
+    let mut progress = FetchProgress::new(Mode::choose(printing.quiet));
     let folder = lapa::data::get(&set, &mut |event| progress.show(event))?;
-    match (format, folder) {
+    match (printing.format, folder) {
         (Format::Json, folder) => output::json(&json!({ "name": name, "folder": folder })),
         (Format::Text, Some(folder)) => {
             output::text_out(&format!("{name}: complete and verified in {}\n", folder.display()))

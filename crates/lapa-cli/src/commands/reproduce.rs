@@ -11,7 +11,7 @@ use serde_json::json;
 use super::run::flow;
 use super::study::{finish, run_cells};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Printing};
 use crate::progress::Mode;
 
 /// Reproduce the paper's figures and test its claims
@@ -58,19 +58,15 @@ pub struct Arguments {
     /// Folder of runs, figures and verdicts [default: runs/reproduce, or runs/reproduce-quick].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print no progress.
-    #[arg(long)]
-    quiet: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 /// The figure that stands by itself.
 const BEYOND: &str = "beyond";
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.quiet);
+    let mode = Mode::choose(arguments.printing.quiet);
     let beyond = arguments.figures == [BEYOND];
     if !beyond {
         refuse_flags_of_beyond(&arguments)?;
@@ -121,7 +117,7 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
         };
         let seen = Seen { settings, results: &executed.results, complexity };
         let verdicts = paper::write_all(out, &figures, &seen).map_err(Failure::failed)?;
-        report(&verdicts, &executed, out, arguments.format)?;
+        report(&verdicts, &executed, out, arguments.printing.format)?;
     }
     finish(&executed, out)
 }
@@ -145,7 +141,7 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
     if !executed.stopped {
         let seen = Seen { settings, results: &executed.results, complexity: None };
         let rows = comparison.write(out, &seen).map_err(Failure::failed)?;
-        match arguments.format {
+        match arguments.printing.format {
             Format::Json => output::json(&json!({ "folder": out, "rows": rows }))?,
             Format::Text => output::text_out(&format!(
                 "{}\nResults: {} (beyond.html, beyond.json, figures/)\n",

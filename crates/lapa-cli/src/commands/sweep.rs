@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::study::run_loaded;
 use super::{configuration, create_folder, overrides, sets};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, table};
+use crate::output::{self, Format, Printing, table};
 use crate::progress::Mode;
 
 /// Run an experiment over a grid of values and several seeds
@@ -52,16 +52,12 @@ pub struct Arguments {
     /// Folder of runs and results; finished runs in it are not repeated [default: runs/NAME-sweep].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print no progress.
-    #[arg(long)]
-    quiet: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.quiet);
+    let mode = Mode::choose(arguments.printing.quiet);
     let source = &arguments.source;
     let mut sweep = sweep(&arguments)?;
     let changes: Vec<String> = source.changes().chain(arguments.grid.iter().cloned()).collect();
@@ -73,7 +69,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let executed = run_loaded(&cells, &data, &out, threads, mode)?;
     if executed.stopped {
         let done = cells.iter().filter(|cell| executed.results.get(cell).is_some()).count();
-        stopped(done, cells.len(), &out, arguments.format)?;
+        stopped(done, cells.len(), &out, arguments.printing.format)?;
         return Ok(ExitCode::FAILURE);
     }
     let swept = Swept::new(&sweep, &executed);
@@ -81,7 +77,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let plots = out.join("plots");
     create_folder(&plots)?;
     let plots = swept.plot(&plots)?;
-    match arguments.format {
+    match arguments.printing.format {
         Format::Json => {
             let mut value = serde_json::to_value(&swept).map_err(Failure::failed)?;
             value["folder"] = json!(out);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -36,7 +36,7 @@ fn start(place: &Path, out: &str) -> Child {
 fn undisturbed(write: fn(&Path)) -> (TempDir, Duration) {
     let place = TempDir::new().unwrap();
     write(place.path());
-    let begun = Instant::now();
+    let begun = lapa::clock::now();
     let mut run = start(place.path(), "whole");
     let metrics = place.path().join("whole/metrics.jsonl");
     while lines(&metrics) < ROUNDS && run.try_wait().unwrap().is_none() {

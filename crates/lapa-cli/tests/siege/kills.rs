@@ -41,7 +41,7 @@ fn killed_runs_of_every_kind_end_as_if_nothing_had_happened() {
 
 fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
     let (whole, hit) = (place(), place());
-    let begun = Instant::now();
+    let begun = lapa::clock::now();
     assert!(survives(whole.path(), &run_arguments("run", changes), case).status.success());
     let time = begun.elapsed();
     let ledger = match changes.iter().any(|change| change.starts_with("privacy.ledger")) {
@@ -105,7 +105,7 @@ fn a_killed_sweep_keeps_its_cells() {
         "sweep",
     ];
     let whole = place();
-    let begun = Instant::now();
+    let begun = lapa::clock::now();
     assert!(survives(whole.path(), &sweep, "the whole sweep").status.success());
     let time = begun.elapsed();
     let figures = |place: &Path| fs::read_to_string(place.join("sweep/sweep.json")).unwrap();

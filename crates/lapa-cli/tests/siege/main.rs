@@ -14,7 +14,7 @@ mod pilots;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mutate::Dice;
 use serde_json::Value;
@@ -46,7 +46,7 @@ fn survives(place: &Path, arguments: &[&str], case: &str) -> Output {
     let (out, err) = (place.join("out.txt"), place.join("err.txt"));
     let file = |path: &Path| fs::File::create(path).unwrap();
     let mut child = lapa(place, arguments).stdout(file(&out)).stderr(file(&err)).spawn().unwrap();
-    let begun = Instant::now();
+    let begun = lapa::clock::now();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;

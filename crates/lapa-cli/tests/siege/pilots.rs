@@ -53,7 +53,7 @@ fn a_damaged_pilot_or_agent_is_refused_or_used() {
 fn a_killed_choice_of_powers_goes_on() {
     let whole = power_place();
     let choose = [&CHOOSE[..], &["--out", "power"]].concat();
-    let begun = Instant::now();
+    let begun = lapa::clock::now();
     survives(whole.path(), &choose, "the whole choice");
     let time = begun.elapsed();
     let spent = provable(whole.path(), "power/ledger.db", "the whole choice").unwrap();

@@ -1,7 +1,6 @@
 //! One way to choose powers, carried out.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use lapa::config::{EvaluationChoice, Experiment, Histograms, PowerChoice, SwitchRule};
 use lapa::data::Dataset;
@@ -171,7 +170,7 @@ impl Chooser {
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Choice, PhaseError> {
         let seed = self.experiment.run.seed;
-        let start = Instant::now();
+        let start = lapa::clock::now();
         let mut searcher = self.searcher(optimizer)?;
         let objective: &mut dyn Objective = match &mut self.live {
             Some(live) => live,

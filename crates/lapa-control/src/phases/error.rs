@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use lapa::blame::{Blame, Kind};
+use lapa::config::ConfigError;
 use lapa_report::run::ShowError;
 
 use crate::bound::BoundError;
@@ -150,6 +152,36 @@ pub enum PhaseError {
         /// Why not.
         source: std::io::Error,
     },
+}
+
+impl Blame for PhaseError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Run(error) => error.is_usage(),
+            Self::Optimize(_)
+            | Self::Objective(_)
+            | Self::Training(_)
+            | Self::Observe(_)
+            | Self::Show(_)
+            | Self::Agent(_)
+            | Self::Io { .. } => false,
+            _ => true,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Run(error) => error.kind(),
+            _ => Kind::Other,
+        }
+    }
+
+    fn config(&self) -> Option<&ConfigError> {
+        match self {
+            Self::Run(error) => error.config(),
+            _ => None,
+        }
+    }
 }
 
 impl From<ShowError> for PhaseError {

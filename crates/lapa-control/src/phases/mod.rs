@@ -9,7 +9,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use lapa::atomic::write_atomically;
+use lapa::atomic::{write_atomically, write_json};
 use lapa::config::{
     Access, AllocatorName, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers,
 };
@@ -236,8 +236,8 @@ pub fn pilot_and_run(
     if let Some(agent) = chooser.agent() {
         agent.save(&folder.join("agent.safetensors"))?;
     }
-    let text = serde_json::to_string_pretty(&choice).map_err(PhaseError::training)? + "\n";
-    write(&folder.join("power.json"), &text)?;
+    let path = folder.join("power.json");
+    write_json(&path, &choice).map_err(PhaseError::io("write", &path))?;
     if on_event(PhaseEvent::Chosen(&choice)).is_break() {
         return stopped();
     }

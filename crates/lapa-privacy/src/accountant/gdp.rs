@@ -6,9 +6,10 @@
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2};
 
 use super::Accountant;
-use crate::error::{AccountError, check_delta, check_epsilon, check_mechanism};
+use crate::error::{AccountError, check_delta, check_mechanism};
 use crate::event::Mechanism;
 use crate::math::erfcx;
+use crate::range::{OutOfRange, check, not_negative, positive};
 use crate::rounding::{add_up, border, sqrt_up};
 
 /// Adds up μ².
@@ -75,11 +76,7 @@ pub fn delta(mu: f64, epsilon: f64) -> Result<f64, AccountError> {
 /// ln of [`delta`], not below, without underflow.
 pub fn ln_delta(mu: f64, epsilon: f64) -> Result<f64, AccountError> {
     check_mu(mu)?;
-    if !(epsilon >= 0.0 && epsilon.is_finite()) {
-        let allowed = "a finite number from 0";
-        return Err(AccountError::Parameter { name: "epsilon", value: epsilon, allowed });
-    }
-    Ok(ln_delta_of(mu, epsilon))
+    Ok(ln_delta_of(mu, not_negative("epsilon", epsilon)?))
 }
 
 /// The smallest ε ≥ 0 with δ(ε) ≤ `delta` for a μ-GDP mechanism, not below; ∞ for μ = ∞.
@@ -100,7 +97,7 @@ pub fn epsilon(mu: f64, delta: f64) -> Result<f64, AccountError> {
 
 /// The largest μ with δ(ε) ≤ `delta` at `epsilon`, not above.
 pub fn mu(epsilon: f64, delta: f64) -> Result<f64, AccountError> {
-    check_epsilon(epsilon)?;
+    positive("epsilon", epsilon)?;
     let ln_target = check_delta(delta)?.ln();
     let enough = |mu: f64| ln_delta_of(mu, epsilon) <= ln_target;
     // The same bound as in `epsilon`, solved for μ.
@@ -122,11 +119,8 @@ fn tail(ln_delta: f64) -> f64 {
     (-2.0 * (ln_delta + LN_2)).max(0.0).sqrt()
 }
 
-fn check_mu(mu: f64) -> Result<(), AccountError> {
-    if mu >= 0.0 {
-        return Ok(());
-    }
-    Err(AccountError::Parameter { name: "mu", value: mu, allowed: "a number from 0" })
+fn check_mu(mu: f64) -> Result<f64, OutOfRange> {
+    check("mu", mu, mu >= 0.0, "a number from 0")
 }
 
 /// ln δ(ε), raised by a bound on its own rounding error.
@@ -187,5 +181,4 @@ fn erfcx_fall(t: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "gdp_tests.rs"]
 mod tests;

@@ -27,3 +27,17 @@ pub trait Accountant {
     /// The smallest ε it can prove at `delta`, never rounded down; ∞ where there is none.
     fn epsilon(&self, delta: f64) -> Result<f64, AccountError>;
 }
+
+impl<A: Accountant + ?Sized> Accountant for Box<A> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn compose(&mut self, mechanism: &Mechanism, count: u32) -> Result<(), AccountError> {
+        (**self).compose(mechanism, count)
+    }
+
+    fn epsilon(&self, delta: f64) -> Result<f64, AccountError> {
+        (**self).epsilon(delta)
+    }
+}

@@ -3,8 +3,9 @@
 mod poisson;
 
 use super::Accountant;
-use crate::error::{AccountError, check_delta};
+use crate::error::{AccountError, check_delta, check_rate};
 use crate::event::{Adjacency, Mechanism};
+use crate::range::{OutOfRange, check, count, positive};
 
 const NAME: &str = "rdp";
 
@@ -37,10 +38,7 @@ impl Default for Rdp {
 impl Rdp {
     /// With orders of one's own, each a finite number above 1.
     pub fn with_orders(mut orders: Vec<f64>) -> Result<Self, AccountError> {
-        if orders.is_empty() {
-            let (name, allowed) = ("number of orders", "at least 1");
-            return Err(AccountError::Parameter { name, value: 0.0, allowed });
-        }
+        count("number of orders", orders.len() as u32)?;
         for &order in &orders {
             check_order(order)?;
         }
@@ -153,7 +151,7 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
     match *mechanism {
         Mechanism::Gaussian { noise_multiplier }
         | Mechanism::DiscreteGaussian { noise_multiplier } => {
-            let z = check_noise(noise_multiplier)?;
+            let z = positive("noise multiplier", noise_multiplier)?;
             Ok(order / 2.0 / z / z)
         }
         Mechanism::PoissonGaussian { adjacency: Adjacency::ReplaceOne, .. } => {
@@ -164,12 +162,8 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
             noise_multiplier,
             adjacency: Adjacency::ZeroOut | Adjacency::AddRemove,
         } => {
-            let z = check_noise(noise_multiplier)?;
-            if !(rate > 0.0 && rate <= 1.0) {
-                let (name, allowed) = ("sampling rate", "a number above 0 and at most 1");
-                return Err(AccountError::Parameter { name, value: rate, allowed });
-            }
-            if rate == 1.0 {
+            let z = positive("noise multiplier", noise_multiplier)?;
+            if check_rate(rate)? == 1.0 {
                 return Ok(order / 2.0 / z / z);
             }
             Ok(poisson::divergence(rate, z, order))
@@ -178,18 +172,6 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
     }
 }
 
-fn check_order(order: f64) -> Result<f64, AccountError> {
-    if order > 1.0 && order.is_finite() {
-        return Ok(order);
-    }
-    let (name, allowed) = ("order", "a finite number above 1");
-    Err(AccountError::Parameter { name, value: order, allowed })
-}
-
-fn check_noise(z: f64) -> Result<f64, AccountError> {
-    if z > 0.0 && z.is_finite() {
-        return Ok(z);
-    }
-    let (name, allowed) = ("noise multiplier", "a finite number above 0");
-    Err(AccountError::Parameter { name, value: z, allowed })
+fn check_order(order: f64) -> Result<f64, OutOfRange> {
+    check("order", order, order > 1.0 && order.is_finite(), "a finite number above 1")
 }

@@ -3,10 +3,10 @@
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::error::{check, count, not_negative, positive};
 use super::{
     AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
 };
+use crate::range::{check, count, not_negative, positive};
 
 /// The most by which a round's budget differs from the one before.
 const STEP: f64 = 1.1;

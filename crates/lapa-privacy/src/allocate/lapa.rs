@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use self::angle::{Smoothed, contribution, deviation, leave_one_out_deviation, smooth};
 use self::pid::{Changes, Noisy, Pid, change, pid_error};
-use super::error::{check, count, not_negative, positive};
 use super::{
     AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
 };
+use crate::range::{check, count, not_negative, positive};
 
 /// `ε^[t] = exp(−e^[t])·(ε^T − ε_c)/(T−t+1)`, eq. (12), where `allocated` is the sum of those
 /// before, ε_c.

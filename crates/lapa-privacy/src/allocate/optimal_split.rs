@@ -2,8 +2,8 @@
 
 use rand::Rng;
 
-use super::error::{count, positive};
 use super::{AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript};
+use crate::range::{count, positive};
 
 /// ε_k ∝ (G_kΔs_k)^{2/3} with the same budget ε^T/T each round; n of K devices share n/K of it.
 ///

@@ -2,10 +2,10 @@
 
 use rand::Rng;
 
-use super::error::{count, positive};
 use super::{
     AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
 };
+use crate::range::{count, positive};
 
 /// Equal shares.
 #[derive(Clone, Debug)]

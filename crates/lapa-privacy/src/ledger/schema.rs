@@ -135,6 +135,7 @@ fn parts(conn: &Connection) -> rusqlite::Result<BTreeSet<[String; 4]>> {
 
 /// Turns the write-ahead log on. SQLite does not wait for a lock here, so that two processes that
 /// make one ledger at the same time would fail: waits instead of it.
+#[expect(clippy::disallowed_methods, reason = "the wait for a lock has an end")]
 pub(super) fn write_ahead(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let begun = Instant::now();
     let mode: String = loop {

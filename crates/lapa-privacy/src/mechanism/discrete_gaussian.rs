@@ -7,8 +7,8 @@
 
 use rand::Rng;
 
-use super::SigmaError;
 use super::bernoulli::Bits;
+use crate::range::{OutOfRange, check};
 
 const SMALLEST_SIGMA: f64 = 1.0 / 1024.0;
 const LARGEST_SIGMA: f64 = (1u64 << 40) as f64;
@@ -30,13 +30,9 @@ pub struct DiscreteGaussian {
 impl DiscreteGaussian {
     /// `sigma` is in steps of the grid, from 2⁻¹⁰ to 2⁴⁰. Its square is rounded up, by a factor of
     /// at most 1 + 2⁻³¹.
-    pub fn new(sigma: f64) -> Result<Self, SigmaError> {
-        if !(SMALLEST_SIGMA..=LARGEST_SIGMA).contains(&sigma) {
-            return Err(SigmaError {
-                value: sigma,
-                allowed: "a number from 2^-10 to 2^40 grid steps",
-            });
-        }
+    pub fn new(sigma: f64) -> Result<Self, OutOfRange> {
+        let fine = (SMALLEST_SIGMA..=LARGEST_SIGMA).contains(&sigma);
+        check("sigma", sigma, fine, "a number from 2^-10 to 2^40 grid steps")?;
         let t = sigma as u64 + 1;
         // σ = mantissa·2^exponent, exactly.
         let exponent = (sigma.to_bits() >> 52) as i32 - 1075;

@@ -3,7 +3,7 @@
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
-use super::SigmaError;
+use crate::range::{OutOfRange, check};
 
 /// With more, f32 could not hold the sum.
 const LARGEST_SIGMA: f64 = 1e36;
@@ -16,7 +16,7 @@ pub fn add_gaussian<R: Rng + ?Sized>(
     vector: &mut [f32],
     sigma: f64,
     rng: &mut R,
-) -> Result<(), SigmaError> {
+) -> Result<(), OutOfRange> {
     let mut noised = noised(sigma, rng)?;
     vector.iter_mut().for_each(|value| *value = noised((*value).into()));
     Ok(())
@@ -28,17 +28,16 @@ pub fn release_gaussian<R: Rng + ?Sized>(
     sigma: f64,
     rng: &mut R,
     released: &mut Vec<f32>,
-) -> Result<(), SigmaError> {
+) -> Result<(), OutOfRange> {
     released.clear();
     released.extend(vector.iter().copied().map(noised(sigma, rng)?));
     Ok(())
 }
 
 /// Noise on one coordinate after the other.
-fn noised<R: Rng + ?Sized>(sigma: f64, rng: &mut R) -> Result<impl FnMut(f64) -> f32, SigmaError> {
-    if !(0.0..=LARGEST_SIGMA).contains(&sigma) {
-        return Err(SigmaError { value: sigma, allowed: "a number from 0 to 1e36" });
-    }
+fn noised<R: Rng + ?Sized>(sigma: f64, rng: &mut R) -> Result<impl FnMut(f64) -> f32, OutOfRange> {
+    let fine = (0.0..=LARGEST_SIGMA).contains(&sigma);
+    check("sigma", sigma, fine, "a number from 0 to 1e36")?;
     Ok(move |value| match sigma > 0.0 {
         true => (value + sigma * rng.sample::<f64, _>(StandardNormal)) as f32,
         false => value as f32,

@@ -10,7 +10,8 @@
 
 use rand::Rng;
 
-use super::{DiscreteGaussian, SigmaError};
+use super::DiscreteGaussian;
+use crate::range::{OutOfRange, check, positive};
 
 /// Sums stay below this; noise does so too, and i64 holds both together.
 const SUM_END: f64 = (1u64 << 62) as f64;
@@ -19,15 +20,8 @@ const SUM_END: f64 = (1u64 << 62) as f64;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GridError {
     /// A number is out of its range.
-    #[error("{name} = {value}: expected {allowed}")]
-    Parameter {
-        /// Which number.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    #[error(transparent)]
+    Parameter(#[from] OutOfRange),
     /// i64 could not hold the sum.
     #[error(
         "{samples} samples of norm {clip_norm} in steps of {step:e} reach 2^62: use a larger step"
@@ -54,13 +48,8 @@ impl Grid {
     /// A grid for sums of up to `samples` vectors of norm up to `clip_norm`. Its step is `step`
     /// rounded down to a power of two, so that a coordinate is brought to the grid exactly.
     pub fn new(step: f64, clip_norm: f64, samples: u64) -> Result<Self, GridError> {
-        let parameter = |name, value, allowed| Err(GridError::Parameter { name, value, allowed });
-        if !(1e-30..=1e30).contains(&step) {
-            return parameter("step", step, "a number from 1e-30 to 1e30");
-        }
-        if !(clip_norm > 0.0 && clip_norm.is_finite()) {
-            return parameter("clip_norm", clip_norm, "a finite number above 0");
-        }
+        check("step", step, (1e-30..=1e30).contains(&step), "a number from 1e-30 to 1e30")?;
+        positive("clip_norm", clip_norm)?;
         // Without its mantissa a number is a power of two.
         let step = f64::from_bits(step.to_bits() >> 52 << 52);
         let reach = (clip_norm / step).ceil();
@@ -77,7 +66,7 @@ impl Grid {
 
     /// Noise of standard deviation `sigma` for the sum, in the unit of the samples: the noise after
     /// division is `sigma`/denominator. The σ really used is `noise.sigma()·grid.step()`.
-    pub fn noise(&self, sigma: f64) -> Result<DiscreteGaussian, SigmaError> {
+    pub fn noise(&self, sigma: f64) -> Result<DiscreteGaussian, OutOfRange> {
         DiscreteGaussian::new(sigma / self.step)
     }
 
@@ -107,13 +96,7 @@ impl Grid {
         rng: &mut R,
         denominator: f64,
     ) -> Result<Vec<f32>, GridError> {
-        if !(denominator > 0.0 && denominator.is_finite()) {
-            return Err(GridError::Parameter {
-                name: "denominator",
-                value: denominator,
-                allowed: "a finite number above 0",
-            });
-        }
+        positive("denominator", denominator)?;
         let mut noised = vec![0; sum.len()];
         noise.fill(&mut noised, rng);
         let value = |steps: i64| (steps as f64 * self.step / denominator) as f32;
@@ -218,11 +201,11 @@ mod tests {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(matches!(
                 Grid::new(bad, 1.0, 1),
-                Err(GridError::Parameter { name: "step", .. })
+                Err(GridError::Parameter(OutOfRange { name: "step", .. }))
             ));
             assert!(matches!(
                 Grid::new(1.0, bad, 1),
-                Err(GridError::Parameter { name: "clip_norm", .. })
+                Err(GridError::Parameter(OutOfRange { name: "clip_norm", .. }))
             ));
             let grid = Grid::new(1.0, 1.0, 1).unwrap();
             assert!(grid.noise(bad).is_err());
@@ -230,7 +213,7 @@ mod tests {
             let mut rng = ChaCha12Rng::seed_from_u64(3);
             assert!(matches!(
                 grid.release(&[0], &noise, &mut rng, bad),
-                Err(GridError::Parameter { name: "denominator", .. })
+                Err(GridError::Parameter(OutOfRange { name: "denominator", .. }))
             ));
         }
     }

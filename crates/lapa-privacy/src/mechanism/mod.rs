@@ -17,13 +17,3 @@ pub use discrete_gaussian::DiscreteGaussian;
 pub use entropy::{EntropyError, os_stream};
 pub use gaussian::{add_gaussian, release_gaussian};
 pub use grid::{Grid, GridError};
-
-/// A standard deviation that no noise can be drawn with.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("sigma = {value}: expected {allowed}")]
-pub struct SigmaError {
-    /// Its value.
-    pub value: f64,
-    /// What is allowed.
-    pub allowed: &'static str,
-}

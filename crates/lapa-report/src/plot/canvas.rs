@@ -1,6 +1,6 @@
 //! What is drawn by hand: text and lines at places on an empty sheet.
 
-use kuva::render::render::{PathData, Primitive, Scene, TextAnchor};
+use kuva::render::render::{Primitive, Scene, TextAnchor};
 
 use super::style;
 
@@ -56,23 +56,6 @@ pub(super) fn rectangle(corner: [f64; 2], size: [f64; 2], fill: &str, border: &s
         stroke_width: Some(1.4),
         opacity: None,
     }
-}
-
-/// The head of an arrow that ends at `tip` in the direction of the unit vector `along`.
-pub(super) fn arrow_head(tip: [f64; 2], along: [f64; 2], color: &str) -> Primitive {
-    let [x, y] = tip;
-    let [dx, dy] = along;
-    let (back, side) = (9.0, 4.0);
-    let corner = |side: f64| (x - back * dx - side * dy, y - back * dy + side * dx);
-    let ((ax, ay), (bx, by)) = (corner(side), corner(-side));
-    Primitive::Path(Box::new(PathData {
-        d: format!("M {x} {y} L {ax} {ay} L {bx} {by} Z"),
-        fill: Some(color.into()),
-        stroke: color.into(),
-        stroke_width: 0.5,
-        opacity: None,
-        stroke_dasharray: None,
-    }))
 }
 
 /// About how wide a text is, rather too wide than too narrow: the drawing library keeps the widths

@@ -5,7 +5,6 @@
 mod axis;
 mod bars;
 mod canvas;
-mod diagram;
 mod drawing;
 mod figure;
 mod forest;
@@ -30,7 +29,6 @@ use kuva::render::render::Scene;
 use lapa::files::Folder;
 
 pub use bars::StackedBars;
-pub use diagram::Diagram;
 pub use figure::Figure;
 pub use forest::Forest;
 pub use link::{plot_links, plot_sweep};
@@ -49,16 +47,6 @@ pub enum PlotError {
         /// Path of the plot without its ending.
         stem: PathBuf,
     },
-    /// An arrow starts or ends where there is no box.
-    #[error("{}: no box in lane {lane}, column {column} for an arrow", stem.display())]
-    NoBox {
-        /// Path of the plot without its ending.
-        stem: PathBuf,
-        /// The lane, counted from 0.
-        lane: usize,
-        /// The column, counted from 0.
-        column: usize,
-    },
     /// The PNG could not be encoded.
     #[error("{}: cannot draw the image: {message}", path.display())]
     Png {
@@ -76,6 +64,8 @@ pub enum PlotError {
         source: io::Error,
     },
 }
+
+impl lapa::blame::Blame for PlotError {}
 
 /// Draws and writes `stem.svg` and `stem.png`.
 fn save(scene: Scene, stem: &Path) -> Result<[PathBuf; 2], PlotError> {

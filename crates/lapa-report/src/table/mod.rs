@@ -37,6 +37,8 @@ pub enum TableError {
     },
 }
 
+impl lapa::blame::Blame for TableError {}
+
 /// Rows held in memory at a time.
 const ROW_GROUP: usize = 1 << 16;
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use lapa_report::plot::{Diagram, Figure, Forest, Panels, PlotError, Scatter, Series};
+use lapa_report::plot::{Figure, Forest, Panels, Scatter, Series};
 
 use super::{Curve, Seen};
-use crate::report::Table;
+use crate::report::{ReportError, Table, write};
 use crate::statistics::Estimate;
 
 /// A figure of the paper as it came out.
@@ -36,23 +36,23 @@ pub enum Drawing {
     Panels(Panels),
     /// Points on a map.
     Scatter(Scatter),
-    /// Boxes and arrows.
-    Diagram(Diagram),
+    /// A finished drawing, of which there is no PNG.
+    Svg(String),
     /// Differences with intervals.
     Forest(Forest),
 }
 
 impl Picture {
-    /// Writes `folder/name.svg` and `folder/name.png`.
-    pub fn save(&self, folder: &Path) -> Result<(), PlotError> {
+    /// Writes `folder/name.svg`, and `folder/name.png` of what is drawn anew.
+    pub fn save(&self, folder: &Path) -> Result<(), ReportError> {
         let stem = folder.join(&self.name);
         match &self.drawing {
             Drawing::Panels(panels) => panels.save(&stem),
             Drawing::Scatter(scatter) => scatter.save(&stem),
-            Drawing::Diagram(diagram) => diagram.save(&stem),
+            Drawing::Svg(svg) => return write(&stem.with_extension("svg"), svg.as_bytes()),
             Drawing::Forest(forest) => forest.save(&stem),
-        }
-        .map(|_| ())
+        }?;
+        Ok(())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use lapa::config::Experiment;
 use lapa_control::optimize::ddpg::Settings as Ddpg;
@@ -99,13 +98,13 @@ fn timing(value: usize, devices: usize, rounds: usize, hidden: u32) -> Result<Ti
     let mut control = Experiment::default().control;
     (control.episodes, control.steps, control.hidden) = (EPISODES, STEPS, hidden);
     for _ in 0..REPEATS {
-        let start = Instant::now();
+        let start = lapa::clock::now();
         for _ in 0..STEPS {
             black_box(problem.evaluate(black_box(&amplitudes))?);
         }
         evaluation_us = evaluation_us.min(1e6 * start.elapsed().as_secs_f64() / f64::from(STEPS));
         let mut ddpg = optimize::Ddpg::new(Ddpg::from(&control))?;
-        let start = Instant::now();
+        let start = lapa::clock::now();
         ddpg.optimize(&mut problem, 0, &mut |_| ControlFlow::Continue(()))?;
         let steps = f64::from(EPISODES * STEPS);
         step_us = step_us.min(1e6 * start.elapsed().as_secs_f64() / steps);

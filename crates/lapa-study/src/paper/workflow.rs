@@ -1,10 +1,11 @@
 //! The workflow of a round, with the bytes of a real run (the paper's first figure).
 
-use lapa_report::plot::Diagram;
-
 use super::chapter::{Chapter, Drawing, Picture};
 use super::overhead::{Bytes, PARAMETERS, curve};
 use super::{Curve, PaperFigure, Seen, Verdict};
+
+/// Boxes and arrows, with names in braces where the bytes of the run go.
+const DRAWING: &str = include_str!("workflow.svg");
 
 /// The steps of a round and what travels between them.
 pub struct Workflow;
@@ -23,38 +24,21 @@ impl PaperFigure for Workflow {
         let pictures = cells.as_deref().and_then(|cells| cells.first()).map(|finished| {
             let (bytes, summary) = (Bytes::of(finished), &finished.summary);
             let (rounds, devices) = (u64::from(summary.rounds), u64::from(summary.devices));
-            let per_upload = |bytes: u64| kilobytes(bytes / rounds / devices);
-            let up = format!("{} each", per_upload(bytes.gradients));
-            let down = format!("{} per round", kilobytes(bytes.models / rounds));
-            let clip = format!("{PARAMETERS} coordinates");
-            let histograms = format!("histograms: {} B, once", bytes.histograms);
-            let gradient = format!("gradients: {} per round", kilobytes(bytes.gradients / rounds));
-            let diagram = Diagram::new("One round, with the bytes of a run")
-                .lane("Device k")
-                .lane("Radio")
-                .lane("Base station")
-                .boxed((0, 0), "learn", ["gradient of a batch", &clip])
-                .boxed((0, 1), "clip", ["norm at most C"])
-                .boxed((0, 2), "add noise", ["by the device's", "budget"])
-                .boxed((1, 2), "uplink", [gradient.as_str(), &histograms])
-                .boxed((2, 2), "aggregate", ["weights by labels", "and links"])
-                .boxed((2, 1), "allocate", ["change of the global", "gradient, angles"])
-                .boxed((2, 0), "step", ["the global model"])
-                .boxed((1, 0), "downlink", ["model and budget"])
-                .arrow((0, 0), (0, 1), "")
-                .arrow((0, 1), (0, 2), "")
-                .arrow((0, 2), (1, 2), up)
-                .arrow((1, 2), (2, 2), "")
-                .arrow((2, 2), (2, 1), "")
-                .arrow((2, 1), (2, 0), "")
-                .arrow((2, 0), (1, 0), down)
-                .arrow((1, 0), (0, 0), "");
+            let svg = [
+                ("{gradient}", kilobytes(bytes.gradients / rounds / devices)),
+                ("{gradients}", kilobytes(bytes.gradients / rounds)),
+                ("{histograms}", bytes.histograms.to_string()),
+                ("{model}", kilobytes(bytes.models / rounds)),
+                ("{parameters}", PARAMETERS.to_string()),
+            ]
+            .iter()
+            .fold(DRAWING.to_owned(), |svg, (name, value)| svg.replace(name, value));
             Picture {
                 name: "workflow".into(),
                 caption: "The uplink carries gradients, and a few bytes that the paper does not \
                           mention."
                     .into(),
-                drawing: Drawing::Diagram(diagram),
+                drawing: Drawing::Svg(svg),
             }
         });
         Chapter {

@@ -129,7 +129,7 @@ pub fn write_all(
         for picture in std::mem::take(&mut chapter.pictures) {
             match picture.save(&folder) {
                 // A figure whose cells are missing is left out; its tables show dashes.
-                Err(PlotError::NoPoints { .. }) => {}
+                Err(ReportError::Plot(PlotError::NoPoints { .. })) => {}
                 saved => {
                     saved?;
                     chapter.pictures.push(picture);
@@ -239,7 +239,5 @@ pub(crate) fn write_pages(
 
 /// Writes a value as JSON, with a line for each field.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), ReportError> {
-    // Unwrap safety: these values have string keys and no failing serializers.
-    let text = serde_json::to_string_pretty(value).expect("plain values") + "\n";
-    write(path, text.as_bytes())
+    lapa::atomic::write_json(path, value).map_err(ReportError::io("write", path))
 }

@@ -12,6 +12,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lapa::atomic::write_atomically;
+use lapa::blame::Blame;
+use lapa::config::ConfigError;
 use lapa::observe::ObserveError;
 use lapa::run::RunError;
 use lapa_report::plot::PlotError;
@@ -47,6 +49,23 @@ pub enum ReportError {
         /// Why it failed.
         source: io::Error,
     },
+}
+
+impl Blame for ReportError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Run(error) => error.is_usage(),
+            Self::Unfinished(_) => true,
+            _ => false,
+        }
+    }
+
+    fn config(&self) -> Option<&ConfigError> {
+        match self {
+            Self::Run(error) => error.config(),
+            _ => None,
+        }
+    }
 }
 
 impl ReportError {

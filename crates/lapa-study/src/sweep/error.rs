@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lapa::blame::Blame;
 use lapa::config::ConfigError;
 
 use super::{MOST_CELLS, MOST_RECORDS};
@@ -94,4 +95,17 @@ pub enum SweepError {
         /// How many.
         seeds: u32,
     },
+}
+
+impl Blame for SweepError {
+    fn is_usage(&self) -> bool {
+        true
+    }
+
+    fn config(&self) -> Option<&ConfigError> {
+        match self {
+            Self::Config(error) => Some(error),
+            _ => None,
+        }
+    }
 }

@@ -1,10 +1,9 @@
 //! What a sweep found: `sweep.json`, `sweep.parquet`.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
-use lapa::atomic::write_atomically;
+use lapa::atomic::write_json;
 use lapa::observe::{ObserveError, number};
 use lapa_report::table::{TableError, write_table};
 use serde::Serialize;
@@ -155,12 +154,11 @@ impl Outcome {
     /// Writes `sweep.json` and `sweep.parquet` into `folder`.
     pub fn write(&self, folder: &Path) -> Result<(), TableError> {
         let path = folder.join("sweep.json");
-        write_atomically(&path, |file| {
-            let mut text = serde_json::to_string_pretty(self)?;
-            text.push('\n');
-            file.write_all(text.as_bytes())
-        })
-        .map_err(|source| ObserveError::Io { path, action: "write", source })?;
+        write_json(&path, self).map_err(|source| ObserveError::Io {
+            path,
+            action: "write",
+            source,
+        })?;
         let keys = self.grid.keys().iter().map(|key| key.name());
         let names = keys.chain(["seed"]).chain(RESULT).chain(["cell"]).map(str::to_owned);
         let rows = self.points.iter().flat_map(|p| p.cells.iter().map(move |cell| row(p, cell)));

@@ -18,21 +18,15 @@ pub use digital::{Digital, DigitalReport};
 pub use quantizer::Quantizer;
 pub use signal::{Signal, Symbols};
 
+use crate::OutOfRange;
 use crate::noma::NomaError;
 
 /// Why nothing can be sent.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum UplinkError {
     /// A parameter out of its range.
-    #[error("{name} = {value}: expected {allowed}")]
-    Parameter {
-        /// Which.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    #[error(transparent)]
+    Parameter(#[from] OutOfRange),
     /// Nothing arrives: an analog value cannot be decoded.
     #[error("the SINR is 0: an analog uplink needs a signal")]
     NoSignal,
@@ -76,5 +70,5 @@ fn check(
     fits: bool,
     allowed: &'static str,
 ) -> Result<f64, UplinkError> {
-    if fits { Ok(value) } else { Err(UplinkError::Parameter { name, value, allowed }) }
+    if fits { Ok(value) } else { Err(OutOfRange { name, value, allowed }.into()) }
 }

@@ -182,8 +182,7 @@ impl Choice<'_> {
             (None, Some(noise)) => noise,
             (epsilon, _) => {
                 let budget = self.budget(epsilon.unwrap_or_default())?;
-                let new = || -> Box<dyn Accountant> { Box::new(Pld::default()) };
-                calibrate::noise_multiplier(budget, template, rounds, &new)?
+                calibrate::noise_multiplier(budget, template, rounds, Pld::default)?
             }
         };
         let mechanism = template.with_noise(noise);

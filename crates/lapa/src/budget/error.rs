@@ -21,7 +21,7 @@ pub enum PrivacyError {
     Allocate(#[from] lapa_privacy::allocate::AllocateError),
     /// σ is negative or not finite.
     #[error(transparent)]
-    Sigma(#[from] lapa_privacy::mechanism::SigmaError),
+    Sigma(#[from] lapa_privacy::OutOfRange),
     /// Sums on the grid are out of its range.
     #[error(transparent)]
     Grid(#[from] lapa_privacy::mechanism::GridError),

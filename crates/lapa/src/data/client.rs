@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Long enough for 30 MB over a slow line, short enough not to look hung.
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -20,7 +20,7 @@ pub fn run(
     // A file, not a pipe: a pipe that nobody drains, or that a grandchild keeps open, would hang.
     let output = tempfile::tempfile().map_err(|e| format!("no temporary file: {e}"))?;
     let copy = || output.try_clone().map_err(|e| format!("no temporary file: {e}"));
-    let started = Instant::now();
+    let started = crate::clock::now();
     let mut child = Command::new(program)
         .args(args)
         .current_dir(folder)

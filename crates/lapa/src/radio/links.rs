@@ -1,9 +1,10 @@
 //! The links of the devices: public numbers that follow from positions, fading and power.
 
+use lapa_wireless::OutOfRange;
 use lapa_wireless::channel::Channels;
 use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::{Noma, NomaError};
-use lapa_wireless::path_loss::{PathLoss, PathLossError};
+use lapa_wireless::path_loss::PathLoss;
 use lapa_wireless::ser::Modulation;
 use lapa_wireless::topology::{Placement, Position, Region, Topology, TopologyError};
 use lapa_wireless::units::{Db, Hertz, Meter, Watt};
@@ -38,7 +39,7 @@ pub enum LinkError {
     Topology(#[from] TopologyError),
     /// Path loss has no value.
     #[error("[radio]: {0}")]
-    PathLoss(#[from] PathLossError),
+    PathLoss(#[from] OutOfRange),
     /// The receiver cannot separate the devices.
     #[error("[transmit]: {0}")]
     Noma(#[from] NomaError),

@@ -108,9 +108,7 @@ impl Manifest {
                     Some(Histograms::Exact) => "once a histogram of its labels, not noised",
                 }
             ),
-            started_unix: std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs()),
+            started_unix: crate::clock::unix_seconds(),
         }
     }
 }

@@ -17,7 +17,6 @@ mod witness;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 pub use checkpoint::{Tensor, model_tensors, read_model};
 pub use error::RunError;
@@ -154,7 +153,7 @@ impl Run {
             log.checkpoint(simulation.federation())?;
             return Ok(Outcome::Stopped { round: done });
         }
-        let mut start = Instant::now();
+        let mut start = crate::clock::now();
         let flow = simulation.drive(&mut |simulation, event| -> Result<_, RunError> {
             let record = match event {
                 Event::Warning(warning) => return Ok(on_event(RunEvent::Warning(warning))),
@@ -169,7 +168,7 @@ impl Run {
                     flow = ControlFlow::Break(());
                 }
             }
-            start = Instant::now();
+            start = crate::clock::now();
             Ok(flow)
         })?;
         if flow.is_break() {

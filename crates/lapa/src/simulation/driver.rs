@@ -14,6 +14,9 @@ pub enum Event<'a> {
     Round(&'a RoundRecord),
 }
 
+/// A listener that may fail.
+type Listener<'a, E> = dyn FnMut(&mut Simulation, Event<'_>) -> Result<ControlFlow<()>, E> + 'a;
+
 impl Simulation {
     /// Runs the rounds that are left. The listener hears of each warning and round, and may break
     /// off after any: the error is then [`Cancelled`].
@@ -33,7 +36,7 @@ impl Simulation {
     /// is over.
     pub(crate) fn drive<E: From<FederationError>>(
         &mut self,
-        listener: &mut dyn FnMut(&mut Self, Event<'_>) -> Result<ControlFlow<()>, E>,
+        listener: &mut Listener<'_, E>,
     ) -> Result<ControlFlow<()>, E> {
         let rounds = self.experiment().run.rounds;
         let mut flow = self.warn(listener)?;
@@ -50,10 +53,7 @@ impl Simulation {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn warn<E>(
-        &mut self,
-        listener: &mut dyn FnMut(&mut Self, Event<'_>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ControlFlow<()>, E> {
+    fn warn<E>(&mut self, listener: &mut Listener<'_, E>) -> Result<ControlFlow<()>, E> {
         let mut flow = ControlFlow::Continue(());
         for warning in self.federation_mut().take_warnings() {
             if listener(self, Event::Warning(&warning))?.is_break() {

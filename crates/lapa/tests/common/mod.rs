@@ -1,26 +1,13 @@
 //! A small federation to test with.
 
-use std::sync::{Arc, OnceLock};
-
 use lapa::config::{Experiment, Override};
-use lapa::data::{DataName, Dataset, Split};
+use lapa::data::{Dataset, digits};
 use lapa::observe::{DeviceRecord, DeviceRecords, RoundRecord};
 use lapa::simulation::Simulation;
 
 /// The first few hundred synthetic digits.
 pub fn data() -> Dataset {
-    static DATA: OnceLock<Dataset> = OnceLock::new();
-    let data = DATA.get_or_init(|| {
-        let mut data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
-        let shorten = |split: &mut Split, len: usize| {
-            Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
-            split.labels.truncate(len);
-        };
-        shorten(&mut data.train, 600);
-        shorten(&mut data.test, 100);
-        data
-    });
-    data.clone()
+    digits(600, 100)
 }
 
 /// Four devices and a small model; `changes` win.

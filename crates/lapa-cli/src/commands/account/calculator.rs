@@ -83,7 +83,7 @@ fn noise(
     // A typed refusal comes before any search.
     new().compose(&unit, 1)?;
     let budget = Budget::new(target, question.delta)?;
-    calibrate::noise_multiplier(budget, unit, question.rounds, &new)
+    calibrate::noise_multiplier(budget, unit, question.rounds, new)
 }
 
 /// What a reader of the paper's sums must know.

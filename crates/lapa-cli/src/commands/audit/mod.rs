@@ -11,7 +11,7 @@ use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Options, Verdict, at
 
 use super::run::{flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Printing};
 use crate::progress::{AuditProgress, Mode};
 use source::Audited;
 
@@ -67,12 +67,8 @@ pub struct Arguments {
     /// Folder for the results [default: RUN/audit, or audits/NAME].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print no progress.
-    #[arg(long)]
-    quiet: bool,
-    /// Output format: a table (text), or an array of findings (JSON).
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 /// What `--attack` takes.
@@ -108,7 +104,7 @@ enum Budget {
 }
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.quiet);
+    let mode = Mode::choose(arguments.printing.quiet);
     let effort = match arguments.budget {
         Budget::Quick => Effort::Quick,
         Budget::Full => Effort::Full,
@@ -136,7 +132,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         audit => audit?,
     };
     let page = audit.write(&out)?;
-    match arguments.format {
+    match arguments.printing.format {
         Format::Json => output::json(&audit.findings)?,
         Format::Text => output::text_out(&text(&audit, &page))?,
     }

@@ -1,7 +1,7 @@
 //! How fast transmit power is optimized.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_control::optimize::ddpg::{Agent, Batch, Learning, Replay, Sizes};
@@ -25,10 +25,10 @@ pub fn measure(budget: Duration, figures: &mut Map<String, Value>) -> Result<(),
             let mut problem = example(devices, EPISODE, rule);
             let amplitudes = problem.limits().equal();
             let mut times = Vec::new();
-            let start = Instant::now();
+            let start = lapa::clock::now();
             while times.len() < 7 || start.elapsed() < budget / 8 {
                 let repeats = 15_000 / devices;
-                let start = Instant::now();
+                let start = lapa::clock::now();
                 for _ in 0..repeats {
                     black_box(problem.evaluate(black_box(&amplitudes)).map_err(Failure::failed)?);
                 }
@@ -41,10 +41,10 @@ pub fn measure(budget: Duration, figures: &mut Map<String, Value>) -> Result<(),
         let mut training = Training::new(hidden, batch)?;
         training.steps(2 * batch);
         let mut rates = Vec::new();
-        let start = Instant::now();
+        let start = lapa::clock::now();
         while rates.len() < 3 || start.elapsed() < budget {
             const STEPS: usize = 100;
-            let start = Instant::now();
+            let start = lapa::clock::now();
             training.steps(STEPS);
             rates.push(STEPS as f64 / start.elapsed().as_secs_f64());
         }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lapa::config::{Data, Experiment, Norm, Override};
@@ -75,7 +75,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.format == Format::Json);
-    let started = Instant::now();
+    let started = lapa::clock::now();
     let mnist = Data { name: DataName::Mnist, classes: None };
     let (data, loading) = match super::load_data(&mnist, mode) {
         Ok(data) => (data, Some(started.elapsed().as_secs_f64())),
@@ -118,10 +118,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
 fn turns<const N: usize>(budget: Duration, mut tasks: [&mut dyn FnMut(); N]) -> [Vec<f64>; N] {
     let mut times: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
     tasks.iter_mut().for_each(|task| task());
-    let start = Instant::now();
+    let start = lapa::clock::now();
     while times[0].len() < 7 || start.elapsed() < budget * N as u32 {
         for (task, times) in tasks.iter_mut().zip(&mut times) {
-            let start = Instant::now();
+            let start = lapa::clock::now();
             task();
             times.push(start.elapsed().as_secs_f64());
         }

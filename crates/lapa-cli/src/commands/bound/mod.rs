@@ -16,7 +16,7 @@ use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theo
 use lapa_control::phases::{MOST_CELLS, PhaseError};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Printing};
 use crate::progress::{Mode, RoundProgress, patiently};
 use report::Report;
 
@@ -56,12 +56,8 @@ pub struct Arguments {
     /// Most samples per device, evenly spaced.
     #[arg(long, value_name = "N", default_value = "500")]
     samples: NonZeroUsize,
-    /// Print no progress.
-    #[arg(long)]
-    quiet: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 /// Into as many parts the run is divided; the constants are estimated between them.
@@ -73,7 +69,7 @@ const CURVATURES: usize = 3;
 const ITERATIONS: u32 = 6;
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.quiet);
+    let mode = Mode::choose(arguments.printing.quiet);
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
     if experiment.privacy.entropy == Entropy::Os {
         // Before anything takes time.
@@ -102,7 +98,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     warnings.iter().for_each(|warning| mode.notice(&format!("warning: {warning}")));
     let report = Report::new(&federation, pilot.rounds, &points, estimates, warnings)?;
     let plots = report.draw(&folder.join("bound"))?;
-    match arguments.format {
+    match arguments.printing.format {
         Format::Json => output::json(&report.json(&plots)?)?,
         Format::Text => output::text_out(&report.text(&plots))?,
     }

@@ -18,7 +18,7 @@ use lapa_control::phases::{
 
 use super::run::{Screen, flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Printing};
 use crate::progress::{ChoiceProgress, Mode};
 
 pub use show::sentence;
@@ -66,16 +66,12 @@ pub struct Arguments {
     /// runs/NAME-power-N].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print no progress.
-    #[arg(long)]
-    quiet: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.quiet);
+    let mode = Mode::choose(arguments.printing.quiet);
     let out = folder(&arguments, mode)?;
     let chosen = optimizers(&arguments)?;
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
@@ -155,7 +151,7 @@ fn compare(
         let text = with_powers(experiment, &best.powers_w, ledger)?.to_toml();
         show::write_text(&out.join("powers.toml"), &text)?;
     }
-    match arguments.format {
+    match arguments.printing.format {
         Format::Json => output::json(&choices)?,
         Format::Text => output::text_out(&show::table_of(&choices, experiment, best, out))?,
     }

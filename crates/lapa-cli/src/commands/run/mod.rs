@@ -17,7 +17,7 @@ use lapa_control::phases::{PhaseOutcome, interrupted, notes, pilot_folder};
 use lapa_control::pilot_and_run;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{Format, say};
+use crate::output::{Printing, say};
 use crate::progress::{Mode, patiently};
 pub(super) use screen::Screen;
 
@@ -52,19 +52,15 @@ pub struct Arguments {
     /// Continue an interrupted run.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "change", "seed", "out"])]
     resume: Option<PathBuf>,
-    /// Print no progress.
-    #[arg(long)]
-    quiet: bool,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    printing: Printing,
 }
 
 /// Set by Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.quiet);
+    let mode = Mode::choose(arguments.printing.quiet);
     let ready = match &arguments.resume {
         Some(folder) => resume(folder, &arguments, mode)?,
         None => create(&arguments, mode)?,
@@ -94,15 +90,19 @@ pub fn execute(arguments: Arguments) -> Outcome {
     screen.finish();
     match end {
         PhaseOutcome::Finished(summary) => {
-            report::finished(&summary, &screen, &folder, arguments.format)?;
+            report::finished(&summary, &screen, &folder, arguments.printing.format)?;
             Ok(ExitCode::SUCCESS)
         }
         PhaseOutcome::Stopped { round } => {
-            report::stopped(&format!("stopped after round {round}"), &folder, arguments.format)?;
+            report::stopped(
+                &format!("stopped after round {round}"),
+                &folder,
+                arguments.printing.format,
+            )?;
             Ok(ExitCode::FAILURE)
         }
         PhaseOutcome::StoppedBefore { .. } => {
-            report::stopped("stopped before the run", &folder, arguments.format)?;
+            report::stopped("stopped before the run", &folder, arguments.printing.format)?;
             Ok(ExitCode::FAILURE)
         }
     }

@@ -6,6 +6,7 @@ use super::loss::SingleLoss;
 use super::saddle::{self, Profile};
 use super::{MAX_CELLS, MAX_POINTS, NAME, SMALLEST_DELTA};
 use crate::error::AccountError;
+use crate::range::OutOfRange;
 
 /// Which side of the exact ε.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub(super) struct Losses {
 pub(super) fn epsilon(losses: &[(SingleLoss, u64)], goal: Goal) -> Result<f64, AccountError> {
     let coarse = match on_grid(losses, &goal) {
         // Discretized, the losses spread wider than was foreseen.
-        Err(AccountError::Parameter { value, .. }) if goal.interval.is_none() => {
+        Err(AccountError::Parameter(OutOfRange { value, .. })) if goal.interval.is_none() => {
             let wider = (1..8).map(|step| Some(value * 8.0_f64.powi(step)));
             let mut answers = wider.map(|interval| on_grid(losses, &Goal { interval, ..goal }));
             answers.find(Result::is_ok).unwrap_or_else(|| Err(too_fine(value)))
@@ -172,5 +173,5 @@ fn fitting(losses: &[(SingleLoss, u64)], profiles: &[Profile], goal: &Goal) -> f
 
 fn too_fine(interval: f64) -> AccountError {
     let allowed = "a value at which the losses need at most 2^22 points";
-    AccountError::Parameter { name: "interval", value: interval, allowed }
+    OutOfRange { name: "interval", value: interval, allowed }.into()
 }

@@ -25,6 +25,7 @@ pub use schedule::PldSchedule;
 use crate::accountant::Accountant;
 use crate::error::{AccountError, check_delta, check_mechanism};
 use crate::event::{Adjacency, Mechanism};
+use crate::range::{check, positive};
 use loss::{Pair, SingleLoss};
 use losses::{Bound, Goal};
 
@@ -52,13 +53,15 @@ const SMALLEST_DELTA: f64 = 1e-200;
 /// counted against it. It is no filter: the costs must be fixed in advance.
 ///
 /// Under add-remove and zero-out adjacency, the two directions are composed apart, and the larger ε
-/// is the answer. Every composed mechanism must mean the same adjacency.
+/// is the answer. Subsampled releases under different adjacencies are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Pld {
     /// Σ μ² of the plain Gaussian mechanisms, which compose exactly.
     gaussian: f64,
     /// The Poisson-subsampled ones by kind.
     poisson: Vec<(Poisson, u64)>,
+    /// The adjacency of the Poisson-subsampled ones.
+    adjacency: Option<Adjacency>,
     /// A release without noise was composed.
     non_private: bool,
     /// A release with less noise than [`QUIETEST`] was composed.
@@ -79,14 +82,7 @@ impl Pld {
     /// An accountant on the grid of all multiples of `interval`; [`Pld::default`] chooses the grid
     /// to fit.
     pub fn with_interval(interval: f64) -> Result<Self, AccountError> {
-        if interval > 0.0 && interval.is_finite() {
-            return Ok(Self { interval: Some(interval), ..Self::default() });
-        }
-        Err(AccountError::Parameter {
-            name: "interval",
-            value: interval,
-            allowed: "a finite number above 0",
-        })
+        Ok(Self { interval: Some(positive("interval", interval)?), ..Self::default() })
     }
 
     /// A lower bound on the exact ε at `delta`: how far [`Accountant::epsilon`] may be off.
@@ -153,16 +149,16 @@ impl Accountant for Pld {
             }
             Mechanism::NonPrivate => (1.0, 0.0, false),
         };
-        if z > 1e100 {
-            let allowed = "a number above 0 and at most 1e100";
-            return Err(AccountError::Parameter { name: "noise multiplier", value: z, allowed });
-        }
-        if rate < 1e-30 {
-            let allowed = "from 1e-30 to 1";
-            return Err(AccountError::Parameter { name: "sampling rate", value: rate, allowed });
-        }
+        check("noise multiplier", z, z <= 1e100, "a number above 0 and at most 1e100")?;
+        check("sampling rate", rate, rate >= 1e-30, "from 1e-30 to 1")?;
         if count == 0 {
             return Ok(());
+        }
+        if let Mechanism::PoissonGaussian { adjacency: other, .. } = *mechanism {
+            let first = *self.adjacency.get_or_insert(other);
+            if first != other {
+                return Err(AccountError::MixedAdjacency { first, other });
+            }
         }
         self.non_private |= z == 0.0;
         self.quiet |= z < QUIETEST;

@@ -5,6 +5,7 @@ use super::{Pld, losses};
 use crate::accountant::Accountant;
 use crate::error::{AccountError, check_delta};
 use crate::event::Mechanism;
+use crate::range::check;
 
 /// ε after 1, 2, …, T equal releases: the loss is discretized once, each answer costs about two
 /// FFTs in each direction.
@@ -41,10 +42,7 @@ impl PldSchedule {
 
     /// ε after `count` releases: at most a little more than [`Pld`] answers.
     pub fn epsilon_after(&self, count: u32) -> Result<f64, AccountError> {
-        if count > self.releases {
-            let allowed = "at most the prepared number";
-            return Err(AccountError::Parameter { name: "count", value: count.into(), allowed });
-        }
+        check("count", count.into(), count <= self.releases, "at most the prepared number")?;
         if count == 0 {
             return Ok(0.0);
         }

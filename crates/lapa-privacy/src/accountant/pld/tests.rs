@@ -364,6 +364,10 @@ fn bad_input_is_named() {
     }
     let discrete = Mechanism::DiscreteGaussian { noise_multiplier: 1.0 };
     assert!(matches!(pld.compose(&discrete, 1), Err(AccountError::Unsupported { .. })));
+    let mut other = poisson(0.1, 1.0, 1, Adjacency::ZeroOut);
+    let error = other.compose(&Mechanism::poisson(0.2, 1.0, Adjacency::ReplaceOne), 1).unwrap_err();
+    let text = "a release under replace-one adjacency cannot be composed with those under zero-out";
+    assert_eq!(error.to_string(), text);
     for delta in [0.0, 1.0, -1.0, f64::NAN] {
         assert!(matches!(pld.epsilon(delta), Err(AccountError::Parameter { .. })));
         assert!(pld.epsilon_lower_bound(delta).is_err());

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::allocate::AllocateError;
-use crate::allocate::error::{check, not_negative};
+use crate::range::{check, not_negative};
 
 /// How the change of the global gradient is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,6 @@ use lapa::data::DataName;
 use lapa::run::Run;
 
 use super::*;
-use lapa_report::page::check::check;
 
 const SMALL: &str = r#"
     profile = "paper"
@@ -44,9 +43,7 @@ fn page(name: &str, more: &str) -> String {
     let run = FinishedRun::open(&folder).unwrap();
     let path = run.write_page(None).unwrap();
     assert_eq!(path, folder.join("report.html"));
-    let html = fs::read_to_string(path).unwrap();
-    check(&html).unwrap();
-    html
+    fs::read_to_string(path).unwrap()
 }
 
 #[test]

@@ -78,8 +78,7 @@ fn the_best_order_is_nearly_as_good_as_all_orders() {
             Some(filter.mechanism_for(template, share).ok()?.noise_multiplier())
         };
         let chosen = noise(order).unwrap();
-        let rdp = || -> Box<dyn Accountant> { Box::new(Rdp::default()) };
-        let all = noise_multiplier(budget, template, releases, &rdp).unwrap();
+        let all = noise_multiplier(budget, template, releases, Rdp::default).unwrap();
         assert!(chosen >= all * (1.0 - 1e-8) && chosen <= all * 1.005, "{chosen} {all}");
         for step in -20..=20 {
             let near = 1.0 + (order - 1.0) * (f64::from(step) / 10.0).exp();

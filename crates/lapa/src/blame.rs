@@ -1,0 +1,196 @@
+//! Errors sorted: the caller's fault or a failure, and what it is about. Programs and bindings
+//! ask here for exit codes and exceptions.
+
+use std::error::Error;
+
+use lapa_privacy::ledger::LedgerError;
+
+use crate::budget::PrivacyError;
+use crate::config::ConfigError;
+use crate::data::DataError;
+use crate::error::FederationError;
+use crate::partition::PartitionError;
+use crate::radio::LinkError;
+use crate::remote::RemoteError;
+use crate::run::RunError;
+
+/// The blame for an error.
+pub trait Blame: Error {
+    /// True for bad usage or configuration, false for a failure.
+    fn is_usage(&self) -> bool {
+        false
+    }
+
+    /// The subject of the error.
+    fn kind(&self) -> Kind {
+        Kind::Other
+    }
+
+    /// The error of a configuration that this one stands for, which knows its place in a file.
+    fn config(&self) -> Option<&ConfigError> {
+        None
+    }
+}
+
+/// The subject of an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The configuration.
+    Config,
+    /// The data set.
+    Data,
+    /// The ledger.
+    Ledger,
+    /// A budget, which refuses.
+    Refused,
+    /// Anything else.
+    Other,
+}
+
+/// The error and its causes, where a cause says more than the error that wraps it.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl Blame for ConfigError {
+    fn is_usage(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+
+    fn config(&self) -> Option<&ConfigError> {
+        Some(self)
+    }
+}
+
+impl Blame for PartitionError {
+    fn is_usage(&self) -> bool {
+        true
+    }
+}
+
+impl Blame for LinkError {
+    fn is_usage(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+}
+
+impl Blame for DataError {
+    fn kind(&self) -> Kind {
+        Kind::Data
+    }
+}
+
+impl Blame for LedgerError {
+    fn kind(&self) -> Kind {
+        Kind::Ledger
+    }
+}
+
+impl Blame for PrivacyError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::InitialSigma { .. })
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Ledger(_) | Self::NotRecorded | Self::LedgerBehind { .. } => Kind::Ledger,
+            Self::InitialSigma { .. } => Kind::Config,
+            _ => Kind::Other,
+        }
+    }
+}
+
+impl Blame for FederationError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Privacy(error) => error.is_usage(),
+            Self::Partition(_) | Self::Model { .. } | Self::TooLarge(_) | Self::Links(_) => true,
+            _ => false,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Privacy(error) => error.kind(),
+            Self::Partition(_)
+            | Self::Model { .. }
+            | Self::Links(_)
+            | Self::NoSampleGradients
+            | Self::OtherImages { .. }
+            | Self::PowersNotChosen { .. } => Kind::Config,
+            _ => Kind::Other,
+        }
+    }
+}
+
+impl Blame for RunError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Federation(error) => error.is_usage(),
+            Self::Config(_) | Self::Exists(_) | Self::NoName(_) | Self::NotARun(_) => true,
+            _ => false,
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Config(_) | Self::Changed { .. } => Kind::Config,
+            Self::OtherData { .. } => Kind::Data,
+            Self::Federation(error) => error.kind(),
+            Self::Privacy(error) => error.kind(),
+            Self::Ledger { .. } | Self::NoLedger { .. } | Self::Forgotten { .. } => Kind::Ledger,
+            _ => Kind::Other,
+        }
+    }
+
+    fn config(&self) -> Option<&ConfigError> {
+        match self {
+            Self::Config(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Blame for RemoteError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Config { .. } | Self::Devices(_) => Kind::Config,
+            Self::Records(_) => Kind::Data,
+            Self::Refused(_) => Kind::Refused,
+            Self::LostLedger { .. } | Self::SeveralAccounts { .. } => Kind::Ledger,
+            Self::Privacy(error) => error.kind(),
+            Self::Federation(error) => error.kind(),
+            Self::Run(error) => error.kind(),
+            _ => Kind::Other,
+        }
+    }
+}
+
+impl Blame for lapa_privacy::Overspent {
+    fn kind(&self) -> Kind {
+        Kind::Refused
+    }
+}
+
+impl Blame for lapa_privacy::AccountError {}
+impl Blame for lapa_privacy::OutOfRange {}
+impl Blame for lapa_privacy::allocate::AllocateError {}
+impl Blame for lapa_privacy::mechanism::ClipError {}
+impl Blame for lapa_privacy::mechanism::EntropyError {}
