@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 /// The source of the engine.
 const ENGINE: &str = "crates/lapa/src";
 
-/// Each module of the engine with the modules that it may import, beside `config` and `error`, which
-/// all may. The list is in order: a module imports only modules before it.
+/// Each module of the engine with the modules that it may import, beside those that all may. The list is in order: a module imports only modules before it.
 ///
 /// `station` has neither `data` nor `device`: the base station cannot see a record.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -79,10 +78,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "station",
         ],
     ),
+    ("blame", &["budget", "data", "partition", "radio", "remote", "run"]),
 ];
 
-/// Modules that all others may import: the words of configurations and errors.
-const VOCABULARY: [&str; 2] = ["config", "error"];
+/// Modules that all others may import: the words of configurations and errors, and the one clock.
+const VOCABULARY: [&str; 3] = ["clock", "config", "error"];
 
 /// Imports inside the engine that the table does not allow.
 pub fn problems(root: &Path) -> Result<Vec<String>, String> {

@@ -128,7 +128,7 @@ fn calls_out_of_turn_say_so() {
 /// Warnings of a real federation were lost once.
 #[test]
 fn a_base_station_hears_warnings_with_its_first_round() {
-    let sizes = ["partition.iid_samples=110", "partition.non_iid_samples=120"];
+    let sizes = ["partition.iid=4", "partition.non_iid=0", "partition.iid_samples=110"];
     let changes = [&["privacy.epsilon=8", "privacy.delta=0.01"][..], &sizes].concat();
     let mut setting = Setting::new(&changes);
     let mut station = setting.station();
