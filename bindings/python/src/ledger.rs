@@ -30,7 +30,7 @@ use crate::error::{LapaError, LedgerError as Raised, Raise};
 /// >>> filter = lapa.Filter(epsilon=8, delta=1e-5)
 /// >>> left = ledger.begin("my run", {0: filter})
 /// >>> cost = ledger.charge("my run", 1, 0, sigma=2.0)
-/// >>> round(cost, 6), round(ledger.declarations()[0]["spent"] / filter.capacity, 2)
+/// >>> round(cost, 6), round(ledger.terms()[0]["spent"] / filter.capacity, 2)
 /// (0.25, 0.09)
 /// >>> ledger.charge("my run", 2, 0, sigma=0.1)
 /// Traceback (most recent call last):
