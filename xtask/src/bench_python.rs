@@ -57,8 +57,9 @@ fn scripts(only: Option<&str>) -> Result<Vec<PathBuf>, String> {
         .filter(|path| only.is_none_or(|name| path.file_stem().is_some_and(|stem| stem == name)))
         .collect();
     scripts.sort();
-    match scripts.is_empty() {
-        true => Err(format!("no measurement {} in {FOLDER}", only.unwrap_or_default())),
-        false => Ok(scripts),
+    if scripts.is_empty() {
+        Err(format!("no measurement {} in {FOLDER}", only.unwrap_or_default()))
+    } else {
+        Ok(scripts)
     }
 }

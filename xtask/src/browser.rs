@@ -139,9 +139,10 @@ fn open(browser: &str, page: &Path, folder: &Path) -> Result<Opened, String> {
         Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
     };
     let opened = Opened { dom: read(&dom)?, log: read(&log)? };
-    match status.success() {
-        true => Ok(opened),
-        false => Err(format!("{browser} failed ({status}): {}", opened.log)),
+    if status.success() {
+        Ok(opened)
+    } else {
+        Err(format!("{browser} failed ({status}): {}", opened.log))
     }
 }
 
@@ -162,10 +163,7 @@ fn browser() -> Result<Option<&'static str>, String> {
     if !may_install() {
         return Ok(None);
     }
-    match apt_install(&["chromium"])? {
-        true => Ok(installed()),
-        false => Ok(None),
-    }
+    if apt_install(&["chromium"])? { Ok(installed()) } else { Ok(None) }
 }
 
 /// Whether apt-get could install these packages.

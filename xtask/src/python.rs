@@ -77,8 +77,9 @@ pub fn install(python: &Path, wheel: &Path) -> Result<(), String> {
     pip.stdout(std::io::stderr());
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip.args(["--force-reinstall", "--no-deps", "--no-index"]).arg(wheel);
-    match process::run(&mut pip)?.success() {
-        true => Ok(()),
-        false => Err("pip could not install the wheel".into()),
+    if process::run(&mut pip)?.success() {
+        Ok(())
+    } else {
+        Err("pip could not install the wheel".into())
     }
 }

@@ -276,9 +276,10 @@ pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<DeviceInfo> {
     };
     let whole = |key: &str| -> PyResult<u64> {
         let value = number(key)?;
-        match value >= 0.0 && value.fract() == 0.0 && value < 9e15 {
-            true => Ok(value as u64),
-            false => Err(PyTypeError::new_err(format!("devices: invalid `{key}`: {value}"))),
+        if value >= 0.0 && value.fract() == 0.0 && value < 9e15 {
+            Ok(value as u64)
+        } else {
+            Err(PyTypeError::new_err(format!("devices: invalid `{key}`: {value}")))
         }
     };
     let short = |key: &str| -> PyResult<u32> {

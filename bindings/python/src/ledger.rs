@@ -72,10 +72,7 @@ impl Ledger {
     #[new]
     #[pyo3(signature = (path, *, read_only=false))]
     fn new(path: PathBuf, read_only: bool) -> PyResult<Self> {
-        let opened = match read_only {
-            true => Inner::open_read_only(&path),
-            false => Inner::open(&path),
-        };
+        let opened = if read_only { Inner::open_read_only(&path) } else { Inner::open(&path) };
         let inner = Mutex::new(opened.map_err(Raise::raise)?);
         Ok(Self { inner, filters: Mutex::default() })
     }

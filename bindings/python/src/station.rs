@@ -65,9 +65,10 @@ impl BaseStation {
     fn show_if_done(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let station = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            match station.round() == station.rounds() {
-                true => lapa_report::run::show(station.folder()),
-                false => Ok(()),
+            if station.round() == station.rounds() {
+                lapa_report::run::show(station.folder())
+            } else {
+                Ok(())
             }
         })
         .map_err(Raise::raise)

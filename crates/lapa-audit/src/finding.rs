@@ -154,12 +154,11 @@ impl Finding {
         .into_iter()
         .flatten()
         .collect();
-        (self.verdict, self.reason) = match wrong.is_empty() {
-            false => (Verdict::Refuted, format!("This refutes {}.", wrong.join(" and "))),
-            true => {
-                let reason = "No attack exceeded the stated ε. This does not prove it.";
-                (Verdict::NotRefuted, reason.into())
-            }
+        (self.verdict, self.reason) = if wrong.is_empty() {
+            let reason = "No attack exceeded the stated ε. This does not prove it.";
+            (Verdict::NotRefuted, reason.into())
+        } else {
+            (Verdict::Refuted, format!("This refutes {}.", wrong.join(" and ")))
         };
         (self.epsilon_lower, self.epsilon_lower_gdp) = (Some(epsilon_lower), epsilon_lower_gdp);
         self

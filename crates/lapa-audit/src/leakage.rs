@@ -54,9 +54,10 @@ pub(crate) fn finding(
         finding = finding.figure("risks_with_noise", with.risks.clone());
     }
     finding = finding.show(Exhibit::Text(text(&without, quick)));
-    match without.rounds.is_empty() {
-        true => Ok(finding),
-        false => Ok(finding.show(drawing(&without, &with)?)),
+    if without.rounds.is_empty() {
+        Ok(finding)
+    } else {
+        Ok(finding.show(drawing(&without, &with)?))
     }
 }
 

@@ -28,9 +28,10 @@ pub struct Options {
 impl Options {
     /// Refuses a confidence that is none.
     pub fn new(confidence: f64, effort: Effort, seed: u64) -> Result<Self, AuditError> {
-        match confidence > 0.0 && confidence < 1.0 {
-            true => Ok(Self { confidence, effort, seed }),
-            false => Err(AuditError::Confidence { confidence }),
+        if confidence > 0.0 && confidence < 1.0 {
+            Ok(Self { confidence, effort, seed })
+        } else {
+            Err(AuditError::Confidence { confidence })
         }
     }
 }

@@ -48,9 +48,10 @@ fn check_size(subject: &Subject, options: &Options) -> Result<(), AuditError> {
     let (pixels, parameters) = ((rows * cols) as u64, network.parameter_count() as u64);
     let canaries = most_canaries(options.effort) as u64;
     let (needed, allowed) = (canaries.saturating_mul(pixels + 4 * parameters), MOST_BYTES);
-    match needed <= allowed {
-        true => Ok(()),
-        false => Err(AuditError::TooLarge { pixels, parameters, canaries, needed, allowed }),
+    if needed <= allowed {
+        Ok(())
+    } else {
+        Err(AuditError::TooLarge { pixels, parameters, canaries, needed, allowed })
     }
 }
 

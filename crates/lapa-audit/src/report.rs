@@ -76,9 +76,10 @@ impl Audit {
             .filter(|finding| finding.verdict == Verdict::Refuted)
             .map(|finding| finding.attack.to_string())
             .collect();
-        let verdict = match refuted.is_empty() {
-            true => "No attack refuted a claim; this does not prove the claims.".to_owned(),
-            false => format!("Refuted by: {}.", refuted.join(", ")),
+        let verdict = if refuted.is_empty() {
+            "No attack refuted a claim; this does not prove the claims.".to_owned()
+        } else {
+            format!("Refuted by: {}.", refuted.join(", "))
         };
         format!(
             "Proven for the worst device: ε ≤ {} at δ = {delta:e}. The paper's sum over all devices: ε \

@@ -107,9 +107,10 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     for (index, row) in all().enumerate() {
         let mut line = String::new();
         for ((cell, &width), &right) in row.iter().zip(&widths).zip(&right) {
-            match right {
-                true => line.push_str(&format!("{cell:>width$}  ")),
-                false => line.push_str(&format!("{cell:<width$}  ")),
+            if right {
+                line.push_str(&format!("{cell:>width$}  "))
+            } else {
+                line.push_str(&format!("{cell:<width$}  "))
             }
         }
         text.push_str(line.trim_end());

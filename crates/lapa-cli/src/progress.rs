@@ -340,9 +340,10 @@ impl StudyProgress {
         self.last = Some(lapa::clock::now());
         let done = self.finished + self.under_way.values().sum::<f64>();
         let seconds = self.start.elapsed().as_secs_f64();
-        let eta = match done > 0.0 {
-            true => duration(seconds * (self.work - done).max(0.0) / done),
-            false => "–".into(),
+        let eta = if done > 0.0 {
+            duration(seconds * (self.work - done).max(0.0) / done)
+        } else {
+            "–".into()
         };
         let text = format!("{}/{} runs  ETA {eta}", self.done, self.cells);
         match &self.bar {

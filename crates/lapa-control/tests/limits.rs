@@ -90,10 +90,7 @@ proptest! {
         // Below P_min negative amplitudes count as 0: nearest is then meant of p⁺.
         let cap = limits.most_each_w().sqrt();
         let within: f64 = point.iter().map(|p| p.clamp(0.0, cap).powi(2)).sum();
-        let point: Vec<f64> = match within < limits.least_total_w() {
-            true => point.iter().map(|p| p.max(0.0)).collect(),
-            false => point,
-        };
+        let point: Vec<f64> = if within < limits.least_total_w() { point.iter().map(|p| p.max(0.0)).collect() } else { point };
         let moved = projected(&limits, &point);
         let least = squared_distance(&moved, &point);
         let mut draws = rng(seed);

@@ -25,9 +25,10 @@ fn integrated(rate: f64, z: f64, order: f64, k: f64) -> f64 {
         .map(|i| {
             let t = from + step * i as f64;
             let ln_ratio = (2.0 * z * t - 1.0) / (2.0 * z * z);
-            let ln_mixture = match ln_ratio > 0.0 {
-                true => ln_ratio + (rate + (1.0 - rate) * (-ln_ratio).exp()).ln(),
-                false => (rate * ln_ratio.exp_m1()).ln_1p(),
+            let ln_mixture = if ln_ratio > 0.0 {
+                ln_ratio + (rate + (1.0 - rate) * (-ln_ratio).exp()).ln()
+            } else {
+                (rate * ln_ratio.exp_m1()).ln_1p()
             };
             k * ln_mixture - t * t / 2.0
         })

@@ -185,12 +185,11 @@ impl Comparison {
             "rows": rows,
         });
         write_json(&out.join("beyond.json"), &value)?;
-        let quick = match seen.settings.quick {
-            true => {
-                " PREVIEW: few rounds and one seed; the last five evaluations, whose mean is shown, \
+        let quick = if seen.settings.quick {
+            " PREVIEW: few rounds and one seed; the last five evaluations, whose mean is shown, \
                  include rounds in which the model still learns fast."
-            }
-            false => "",
+        } else {
+            ""
         };
         let chapter = Chapter {
             title: "Policies at equal proven privacy".into(),

@@ -127,10 +127,8 @@ impl Cell {
         let samples = self.samples().unwrap_or(data.train.len() as f64);
         let trained = f64::from(run.rounds) * run.participation * share * clip * samples;
         let evaluated = f64::from(run.rounds.div_ceil(run.evaluate_every)) * data.test.len() as f64;
-        let pilot = match self.experiment.control.power.needs_pilot() {
-            true => trained + PILOT_WORK,
-            false => 0.0,
-        };
+        let pilot =
+            if self.experiment.control.power.needs_pilot() { trained + PILOT_WORK } else { 0.0 };
         trained + evaluated + pilot
     }
 

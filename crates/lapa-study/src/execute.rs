@@ -155,9 +155,10 @@ fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &
                 CellEvent::Warning(warning) => Message::Warning(index, warning.into()),
                 CellEvent::Round(round) => Message::Round(index, round),
             });
-            match stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if stop.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         })
     }));

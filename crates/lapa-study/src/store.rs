@@ -69,9 +69,10 @@ impl Store {
         };
         let kept: Kept = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
         let expected = Kept::new(cell, kept.finished).map_err(|error| refuse(&error))?;
-        match (kept.experiment, kept.sha256) == (expected.experiment, expected.sha256) {
-            true => Ok(Some(expected.finished)),
-            false => Err(refuse(&"wrong checksum: damaged, or the result of another run")),
+        if (kept.experiment, kept.sha256) == (expected.experiment, expected.sha256) {
+            Ok(Some(expected.finished))
+        } else {
+            Err(refuse(&"wrong checksum: damaged, or the result of another run"))
         }
     }
 

@@ -68,10 +68,8 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     );
     let weak = "The guesses were not significantly better than chance: either the noise hides single \
                 records, or these canaries are too weak.";
-    let finding = match best.epsilon > 0.0 {
-        true => finding,
-        false => finding.show(Exhibit::Text(weak.into())),
-    };
+    let finding =
+        if best.epsilon > 0.0 { finding } else { finding.show(Exhibit::Text(weak.into())) };
     finding
         .judge(best.epsilon, None)
         .figure("canaries", m)
@@ -87,10 +85,8 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
 
 /// Each canary's score in units of its spread.
 fn scores(repeated: &Repeated) -> Vec<f64> {
-    let score = |sums: &Sums| match sums.variance > 0.0 {
-        true => sums.along / sums.variance.sqrt(),
-        false => 0.0,
-    };
+    let score =
+        |sums: &Sums| if sums.variance > 0.0 { sums.along / sums.variance.sqrt() } else { 0.0 };
     repeated.scorer.sums.iter().map(score).collect()
 }
 

@@ -30,10 +30,7 @@ fn last_that(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
         if middle <= low || middle >= high {
             break;
         }
-        match holds(middle) {
-            true => low = middle,
-            false => high = middle,
-        }
+        if holds(middle) { low = middle } else { high = middle }
     }
     low
 }

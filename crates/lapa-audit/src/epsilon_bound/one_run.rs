@@ -37,9 +37,10 @@ fn mass(k: u64, n: u64, q: f64, epsilon: f64) -> f64 {
 pub fn one_run_epsilon(canaries: u64, guesses: u64, correct: u64, delta: f64, alpha: f64) -> f64 {
     let refuted =
         |epsilon: f64| one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha;
-    match guesses > 0 && refuted(0.0) {
-        true => last_that(0.0, LARGEST, refuted) * (1.0 - MARGIN),
-        false => 0.0,
+    if guesses > 0 && refuted(0.0) {
+        last_that(0.0, LARGEST, refuted) * (1.0 - MARGIN)
+    } else {
+        0.0
     }
 }
 

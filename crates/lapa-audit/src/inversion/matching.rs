@@ -158,10 +158,7 @@ impl Matcher {
     fn through_clip(&mut self, seen: &Seen<'_>, i: usize) {
         let (g, norm) = (&self.gradients[i], self.norms[i]);
         let factor = clip_factor(norm, seen.clip_norm);
-        let lost = match factor < 1.0 {
-            true => dot(g, &self.slope) / (norm * norm),
-            false => 0.0,
-        };
+        let lost = if factor < 1.0 { dot(g, &self.slope) / (norm * norm) } else { 0.0 };
         for ((along, &slope), &g) in self.along.iter_mut().zip(&self.slope).zip(g) {
             *along = (factor * (f64::from(slope) - lost * f64::from(g))) as f32;
         }

@@ -242,9 +242,12 @@ fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exh
         .flatten()
         .copied()
         .collect();
-    let name = |case: &&Case| match case.sigma > 0.0 {
-        true => format!("round {}, {}", case.round + 1, case.noise),
-        false => format!("round {}, no noise", case.round + 1),
+    let name = |case: &&Case| {
+        if case.sigma > 0.0 {
+            format!("round {}, {}", case.round + 1, case.noise)
+        } else {
+            format!("round {}, no noise", case.round + 1)
+        }
     };
     let columns = ["original".to_string(), "class mean".to_string()];
     let columns = columns.into_iter().chain(shown.iter().map(name));

@@ -13,9 +13,10 @@ pub(crate) fn p_below(a: &[f64], b: &[f64]) -> f64 {
     let mean = differences.iter().sum::<f64>() / n as f64;
     let squares: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
     let error = (squares / (n as f64 - 1.0) / n as f64).sqrt();
-    match error > 0.0 {
-        true => upper_tail(mean / error, n as u32 - 1),
-        false => f64::from(u8::from(mean <= 0.0)),
+    if error > 0.0 {
+        upper_tail(mean / error, n as u32 - 1)
+    } else {
+        f64::from(u8::from(mean <= 0.0))
     }
 }
 

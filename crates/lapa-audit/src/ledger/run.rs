@@ -68,15 +68,13 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
         }
         finding = finding.figure("sampling_rate", measured).figure("p_sampling_rate", p_value);
     }
-    let (verdict, reason) = match wrong.is_empty() {
-        false => (
-            Verdict::Refuted,
-            format!("The transcript contradicts the ledger: {}.", wrong.join("; ")),
-        ),
-        true => (
+    let (verdict, reason) = if wrong.is_empty() {
+        (
             Verdict::NotRefuted,
             "The transcript does not contradict the ledger. This does not prove the ledger.".into(),
-        ),
+        )
+    } else {
+        (Verdict::Refuted, format!("The transcript contradicts the ledger: {}.", wrong.join("; ")))
     };
     let updates = checks.heard.len();
     let text = format!(

@@ -92,12 +92,11 @@ pub fn run(
 
 fn words(device: &Device, test: &Distinguisher, worst: u32, gaussian: bool) -> String {
     let rounds = device.releases.len();
-    let through_mu = match gaussian {
-        true => {
-            "The noise is Gaussian and sampling is not counted, so the bound through μ (Gaussian DP) \
+    let through_mu = if gaussian {
+        "The noise is Gaussian and sampling is not counted, so the bound through μ (Gaussian DP) \
              is tighter; it refutes claims about Gaussian noise."
-        }
-        false => "The claim is not about plain Gaussian noise, so there is no bound through μ.",
+    } else {
+        "The claim is not about plain Gaussian noise, so there is no bound through μ."
     };
     format!(
         "Device {worst} has the least noise relative to its sensitivity. Its {rounds} releases were \

@@ -16,18 +16,15 @@ impl Guesses {
     /// From the scores of the records (see `Candidates::records`) of `coins` coins.
     pub fn new(scores: &[f64], coins: usize) -> Self {
         let mut order: Vec<usize> = (0..coins).collect();
-        let surest_first = match scores.len() > coins {
-            true => {
-                let margin = |coin: usize| scores[coin] - scores[coins + coin];
-                order.sort_by(|&a, &b| margin(b).abs().total_cmp(&margin(a).abs()));
-                order.into_iter().map(|coin| (coin, margin(coin) > 0.0)).collect()
-            }
-            false => {
-                order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-                let tails = order.iter().rev().map(|&coin| (coin, false));
-                let heads = order.iter().map(|&coin| (coin, true));
-                heads.zip(tails).flat_map(|(h, t)| [h, t]).take(coins).collect()
-            }
+        let surest_first = if scores.len() > coins {
+            let margin = |coin: usize| scores[coin] - scores[coins + coin];
+            order.sort_by(|&a, &b| margin(b).abs().total_cmp(&margin(a).abs()));
+            order.into_iter().map(|coin| (coin, margin(coin) > 0.0)).collect()
+        } else {
+            order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+            let tails = order.iter().rev().map(|&coin| (coin, false));
+            let heads = order.iter().map(|&coin| (coin, true));
+            heads.zip(tails).flat_map(|(h, t)| [h, t]).take(coins).collect()
         };
         Self { surest_first }
     }

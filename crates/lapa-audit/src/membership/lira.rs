@@ -99,9 +99,10 @@ impl Shadows {
             let own = tally.iter().all(enough);
             let gaussian = |side: usize| Gaussian {
                 mean: tally[side].mean,
-                variance: match own {
-                    true => tally[side].squares / (tally[side].count - 1.0),
-                    false => pooled[side],
+                variance: if own {
+                    tally[side].squares / (tally[side].count - 1.0)
+                } else {
+                    pooled[side]
                 }
                 .max(LEAST_VARIANCE),
             };

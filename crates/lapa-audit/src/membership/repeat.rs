@@ -109,9 +109,12 @@ impl<'a> Repeater<'a> {
         .in_memory()
         .map_err(FederationError::from)?;
         federation.redraw(draws(self.seed, REPETITION, which as u64).next_u64());
-        let flow = || match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let flow = || {
+            if stop.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         match federation.run(&mut |_, _| flow()) {
             Err(FederationError::Cancelled(_)) => return Ok(None),

@@ -28,9 +28,10 @@ impl Attacked {
     }
 
     fn what_was_done(&self) -> String {
-        let coin = match self.swaps {
-            true => "selects one of two records of the same label",
-            false => "keeps a record or replaces it by a zero gradient",
+        let coin = if self.swaps {
+            "selects one of two records of the same label"
+        } else {
+            "keeps a record or replaces it by a zero gradient"
         };
         format!(
             "The whole run was repeated with {} fair coins; each {coin}. The attacker sees the final \

@@ -52,10 +52,7 @@ impl Mechanism for NanDisablesTheClip {
         let mut rng = stream(2, Purpose::Audit, with.into(), draw);
         let mut released = Vec::new();
         for release in &self.device.releases {
-            let mut gradient = match with {
-                true => [f32::NAN, 50.0, 0.0, 0.0, 0.0, 0.0],
-                false => [0.0; 6],
-            };
+            let mut gradient = if with { [f32::NAN, 50.0, 0.0, 0.0, 0.0, 0.0] } else { [0.0; 6] };
             let norm = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
             let factor = if norm > 1.0 { 1.0 / norm } else { 1.0 };
             for value in &mut gradient {

@@ -38,9 +38,10 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let shown = path.display();
     let mut options = OpenOptions::new();
     options.write(true);
-    match force {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
+    if force {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
     };
     let mut file = options.open(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => {

@@ -71,17 +71,17 @@ pub fn execute(arguments: Arguments) -> Outcome {
     if !beyond {
         refuse_flags_of_beyond(&arguments)?;
     }
-    let (settings, default) = match arguments.quick {
-        true => (Settings { seeds: 1, quick: true }, "runs/reproduce-quick"),
-        false => {
-            let seeds = arguments.seeds.unwrap_or(if beyond { 3 } else { 5 });
-            (Settings { seeds, quick: false }, "runs/reproduce")
-        }
+    let (settings, default) = if arguments.quick {
+        (Settings { seeds: 1, quick: true }, "runs/reproduce-quick")
+    } else {
+        let seeds = arguments.seeds.unwrap_or(if beyond { 3 } else { 5 });
+        (Settings { seeds, quick: false }, "runs/reproduce")
     };
     let out = arguments.out.clone().unwrap_or_else(|| default.into());
-    match beyond {
-        true => self::beyond(&arguments, settings, &out, mode),
-        false => figures(&arguments, settings, &out, mode),
+    if beyond {
+        self::beyond(&arguments, settings, &out, mode)
+    } else {
+        figures(&arguments, settings, &out, mode)
     }
 }
 
@@ -108,12 +108,11 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
     let cells = paper::cells(&figures, settings)?;
     let executed = run_cells(&cells, out, arguments.threads, mode)?;
     if !executed.stopped {
-        let complexity = match figures.iter().any(|figure| figure.name() == "complexity") {
-            true => {
-                mode.notice("timing DDPG steps …");
-                paper::measure_complexity(&mut flow)?
-            }
-            false => None,
+        let complexity = if figures.iter().any(|figure| figure.name() == "complexity") {
+            mode.notice("timing DDPG steps …");
+            paper::measure_complexity(&mut flow)?
+        } else {
+            None
         };
         let seen = Seen { settings, results: &executed.results, complexity };
         let verdicts = paper::write_all(out, &figures, &seen).map_err(Failure::failed)?;

@@ -149,10 +149,8 @@ fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
         1 => "one seed, no interval".to_owned(),
         seeds => format!("mean over {seeds} seeds [95 % confidence interval]"),
     };
-    let settled = match settled {
-        true => "; last five: mean accuracy of the last five evaluations",
-        false => "",
-    };
+    let settled =
+        if settled { "; last five: mean accuracy of the last five evaluations" } else { "" };
     let mut text =
         format!("\n{}final: after the last round; {seeds}{settled}\n", table(&header, &rows));
     let mut failures = swept.failures().peekable();
@@ -166,10 +164,7 @@ fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
     for sentence in &plots.left_out {
         text += &format!("plot {sentence}\n");
     }
-    let plots = match plots.files.is_empty() {
-        true => "",
-        false => ", plots",
-    };
+    let plots = if plots.files.is_empty() { "" } else { ", plots" };
     text + &format!("Results: {} (sweep.json, sweep.parquet{plots}, cells)\n", out.display())
 }
 

@@ -19,14 +19,15 @@ const ROUNDS: usize = 60;
 fn start(place: &Path, out: &str) -> Child {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("lapa"));
     command.current_dir(place).arg("run");
-    match place.join(out).exists() {
-        true => command.args(["--resume", out]),
-        false => command.args(["small.toml", "--out", out, "-c", "run.rounds=60"]).args([
+    if place.join(out).exists() {
+        command.args(["--resume", out])
+    } else {
+        command.args(["small.toml", "--out", out, "-c", "run.rounds=60"]).args([
             "-c",
             "run.checkpoint_every=2",
             "-c",
             "run.evaluate_every=30",
-        ]),
+        ])
     };
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }

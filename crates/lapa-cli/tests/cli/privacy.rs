@@ -34,9 +34,8 @@ pub fn write_private(folder: &Path) {
             numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
         };
         let mut images = header(&[0x803, count, 8, 8]);
-        let pixel = |image: u32, place: u32| match place % 10 == image % 10 {
-            true => 200,
-            false => (image * 37 + place * 11) as u8 % 50,
+        let pixel = |image: u32, place: u32| {
+            if place % 10 == image % 10 { 200 } else { (image * 37 + place * 11) as u8 % 50 }
         };
         images.extend((0..count).flat_map(|image| (0..64).map(move |place| pixel(image, place))));
         let mut labels = header(&[0x801, count]);

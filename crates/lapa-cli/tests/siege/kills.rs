@@ -44,15 +44,17 @@ fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
     let begun = lapa::clock::now();
     assert!(survives(whole.path(), &run_arguments("run", changes), case).status.success());
     let time = begun.elapsed();
-    let ledger = match changes.iter().any(|change| change.starts_with("privacy.ledger")) {
-        true => "shared.db",
-        false => "run/ledger.db",
+    let ledger = if changes.iter().any(|change| change.starts_with("privacy.ledger")) {
+        "shared.db"
+    } else {
+        "run/ledger.db"
     };
     let mut spent = vec![0.0; 5];
     for _ in 0..3 {
-        let arguments = match hit.path().join("run").exists() {
-            true => vec!["run", "--resume", "run", "--quiet"],
-            false => run_arguments("run", changes),
+        let arguments = if hit.path().join("run").exists() {
+            vec!["run", "--resume", "run", "--quiet"]
+        } else {
+            run_arguments("run", changes)
         };
         kill_after(hit.path(), &arguments, time.mul_f64(dice.below(1000) as f64 / 1000.0));
         if hit.path().join(ledger).exists()
@@ -64,9 +66,10 @@ fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
             spent.splice(.., now);
         }
     }
-    let arguments = match hit.path().join("run").exists() {
-        true => vec!["run", "--resume", "run", "--quiet"],
-        false => run_arguments("run", changes),
+    let arguments = if hit.path().join("run").exists() {
+        vec!["run", "--resume", "run", "--quiet"]
+    } else {
+        run_arguments("run", changes)
     };
     let output = survives(hit.path(), &arguments, case);
     assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stderr));
@@ -171,9 +174,10 @@ fn a_full_disk_loses_nothing() {
         let name = format!("a disk of {size} KiB");
         survives(place, &run_arguments("disk/run", &[]), &name);
         assert!(mount("remount,size=64m"), "{name} does not grow");
-        let arguments = match disk.join("run").exists() {
-            true => vec!["run", "--resume", "disk/run", "--quiet"],
-            false => run_arguments("disk/run", &[]),
+        let arguments = if disk.join("run").exists() {
+            vec!["run", "--resume", "disk/run", "--quiet"]
+        } else {
+            run_arguments("disk/run", &[])
         };
         let output = survives(place, &arguments, &name);
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));

@@ -177,9 +177,10 @@ fn check(point: &Point, parameters: usize) -> Result<(), EstimateError> {
     }
     let finite = point.gradient.iter().all(|g| g.is_finite())
         && point.parameters.iter().all(|w| w.is_finite());
-    match finite && loss.is_finite() && local_squares.is_finite() && local_squares >= 0.0 {
-        true => Ok(()),
-        false => Err(EstimateError::NotFinite { round, loss, local_squares }),
+    if finite && loss.is_finite() && local_squares.is_finite() && local_squares >= 0.0 {
+        Ok(())
+    } else {
+        Err(EstimateError::NotFinite { round, loss, local_squares })
     }
 }
 

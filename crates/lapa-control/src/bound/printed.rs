@@ -10,9 +10,10 @@ use super::terms::{Bound, Terms, scaled};
 pub fn contraction(constants: &Constants, squared_weights: f64) -> Result<f64, BoundError> {
     constants.check_with(squared_weights)?;
     let value = 1.0 + 2.0 * constants.convexity * constants.change_per_square(squared_weights);
-    match value.is_finite() && value >= 0.0 {
-        true => Ok(value),
-        false => Err(BoundError::Contraction { form: BoundForm::Printed, value }),
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(BoundError::Contraction { form: BoundForm::Printed, value })
     }
 }
 

@@ -21,9 +21,12 @@ pub struct Constants {
 impl Constants {
     /// Refuses constants without meaning.
     pub fn check(&self) -> Result<(), BoundError> {
-        let check = |name, value: f64, allowed, fits: bool| match value.is_finite() && fits {
-            true => Ok(()),
-            false => Err(BoundError::Symbol { name, value, allowed }),
+        let check = |name, value: f64, allowed, fits: bool| {
+            if value.is_finite() && fits {
+                Ok(())
+            } else {
+                Err(BoundError::Symbol { name, value, allowed })
+            }
         };
         let Self { smoothness, convexity, dissimilarity, learning_rate } = *self;
         check("smoothness", smoothness, "a finite number above 0", smoothness > 0.0)?;
@@ -36,13 +39,14 @@ impl Constants {
     /// As [`Constants::check`], with ΣG_k².
     pub(super) fn check_with(&self, squared_weights: f64) -> Result<(), BoundError> {
         self.check()?;
-        match squared_weights > 0.0 && squared_weights <= 1.0 {
-            true => Ok(()),
-            false => Err(BoundError::Symbol {
+        if squared_weights > 0.0 && squared_weights <= 1.0 {
+            Ok(())
+        } else {
+            Err(BoundError::Symbol {
                 name: "sum of squared weights",
                 value: squared_weights,
                 allowed: "a number above 0 and at most 1",
-            }),
+            })
         }
     }
 

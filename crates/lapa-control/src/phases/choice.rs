@@ -198,9 +198,10 @@ impl Chooser {
             optimizer,
             objective: evaluation.objective,
             objective_relative: evaluation.objective / self.full,
-            switching_round: match sum {
-                true => SwitchingRound::All(rounds.into_iter().max().unwrap_or_default()),
-                false => SwitchingRound::Each(rounds.into_iter().map(Some).collect()),
+            switching_round: if sum {
+                SwitchingRound::All(rounds.into_iter().max().unwrap_or_default())
+            } else {
+                SwitchingRound::Each(rounds.into_iter().map(Some).collect())
             },
             worst_under_noising: evaluation.worst_under_noising,
             total_power_w: powers_w.iter().sum(),

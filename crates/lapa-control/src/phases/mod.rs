@@ -286,22 +286,21 @@ pub fn execute_pilot(
     let experiment = &absolute(experiment.clone())?;
     let wanted = absolute(pilot_experiment(experiment, ledger))?;
     let data = pilot_data(experiment, data)?;
-    let run = match is_free(folder) {
-        true => Some(Run::create(wanted.clone(), data.clone(), folder)?),
-        false => {
-            let there = RunFolder::open(folder)?;
-            let mut found = there.experiment()?;
-            found.run.threads = wanted.run.threads;
-            if found != wanted {
-                return Err(PhaseError::OtherPilot(folder.into()));
+    let run = if is_free(folder) {
+        Some(Run::create(wanted.clone(), data.clone(), folder)?)
+    } else {
+        let there = RunFolder::open(folder)?;
+        let mut found = there.experiment()?;
+        found.run.threads = wanted.run.threads;
+        if found != wanted {
+            return Err(PhaseError::OtherPilot(folder.into()));
+        }
+        match read_summary(folder)? {
+            Some(_) => {
+                expect_releases(&there, &wanted)?;
+                None
             }
-            match read_summary(folder)? {
-                Some(_) => {
-                    expect_releases(&there, &wanted)?;
-                    None
-                }
-                None => Some(Run::resume(there, found, data.clone())?),
-            }
+            None => Some(Run::resume(there, found, data.clone())?),
         }
     };
     write(&folder.join(STAGED), &experiment.to_toml())?;
@@ -359,10 +358,7 @@ fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseEr
     let releases = Ledger::open_read_only(path).and_then(|ledger| ledger.releases());
     let releases = releases.map_err(PhaseError::training)?;
     let last = releases.iter().filter(|r| r.run.starts_with(&name)).map(|r| r.round).max();
-    match last == Some(pilot.run.rounds) {
-        true => Ok(()),
-        false => Err(lost()),
-    }
+    if last == Some(pilot.run.rounds) { Ok(()) } else { Err(lost()) }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), PhaseError> {

@@ -64,12 +64,11 @@ pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, Ph
     }
     let digits = data::digits(data.train.len(), TEST_IMAGES);
     let shape = |data: &Dataset| (data.train.rows, data.train.cols, data.classes);
-    match shape(&digits) == shape(data) {
-        true => Ok(digits),
-        false => {
-            let (rows, cols, classes) = shape(data);
-            Err(PhaseError::OtherImages { rows, cols, classes })
-        }
+    if shape(&digits) == shape(data) {
+        Ok(digits)
+    } else {
+        let (rows, cols, classes) = shape(data);
+        Err(PhaseError::OtherImages { rows, cols, classes })
     }
 }
 

@@ -124,10 +124,8 @@ pub fn privacy_cost_until(
 /// The ε of all these releases together.
 fn compose(mechanisms: &[Mechanism], delta: f64) -> Result<f64, AccountError> {
     let plain = |m: &Mechanism| matches!(m, Mechanism::Gaussian { .. } | Mechanism::NonPrivate);
-    let mut accountant: Box<dyn Accountant> = match mechanisms.iter().all(plain) {
-        true => Box::new(Gdp::new()),
-        false => Box::new(Rdp::default()),
-    };
+    let mut accountant: Box<dyn Accountant> =
+        if mechanisms.iter().all(plain) { Box::new(Gdp::new()) } else { Box::new(Rdp::default()) };
     // Equal releases share the work: a Rényi divergence takes some time at every order.
     let mut counts: HashMap<u64, (usize, u32)> = HashMap::new();
     for (index, mechanism) in mechanisms.iter().enumerate() {

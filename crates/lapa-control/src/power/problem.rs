@@ -144,9 +144,12 @@ impl Problem {
             let here = round * devices..(round + 1) * devices;
             here.filter(|&at| sending(at)).map(|at| arrays.sigma_required[at]).sum()
         });
-        let channel_roots = (0..rounds * devices).map(|at| match sending(at) {
-            true => (trace.trusted(at % devices) * arrays.nu_at_watt[at]).sqrt(),
-            false => 0.0,
+        let channel_roots = (0..rounds * devices).map(|at| {
+            if sending(at) {
+                (trace.trusted(at % devices) * arrays.nu_at_watt[at]).sqrt()
+            } else {
+                0.0
+            }
         });
         let (required, channel_roots) = (required.collect(), channel_roots.collect());
         Ok(Self { trace, rule, form, limits, cells, devices: prepared, required, channel_roots })

@@ -38,9 +38,12 @@ pub fn release_gaussian<R: Rng + ?Sized>(
 fn noised<R: Rng + ?Sized>(sigma: f64, rng: &mut R) -> Result<impl FnMut(f64) -> f32, OutOfRange> {
     let fine = (0.0..=LARGEST_SIGMA).contains(&sigma);
     check("sigma", sigma, fine, "a number from 0 to 1e36")?;
-    Ok(move |value| match sigma > 0.0 {
-        true => (value + sigma * rng.sample::<f64, _>(StandardNormal)) as f32,
-        false => value as f32,
+    Ok(move |value| {
+        if sigma > 0.0 {
+            (value + sigma * rng.sample::<f64, _>(StandardNormal)) as f32
+        } else {
+            value as f32
+        }
     })
 }
 

@@ -78,9 +78,10 @@ impl Panels {
         let look = Look { title: sizes.min()?, ..*look };
         let mut drawings = Vec::new();
         for (r, row) in self.panels.chunks(self.columns).enumerate() {
-            let others = match self.share_y {
-                true => row.iter().flat_map(Figure::heights).collect(),
-                false => Vec::new(),
+            let others = if self.share_y {
+                row.iter().flat_map(Figure::heights).collect()
+            } else {
+                Vec::new()
             };
             for (c, figure) in row.iter().enumerate() {
                 let mut drawing = figure.drawing(&look, names, &others)?;

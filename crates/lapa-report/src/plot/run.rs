@@ -36,9 +36,10 @@ pub fn plot_run(
         .filter_map(|(round, summary)| Some((*round, summary.sigma_channel?.median)))
         .filter(|(_, sigma)| *sigma > 0.0)
         .collect();
-    let mut noise_title = match channel.is_empty() {
-        true => "Artificial noise".to_owned(),
-        false => "Artificial and channel noise".into(),
+    let mut noise_title = if channel.is_empty() {
+        "Artificial noise".to_owned()
+    } else {
+        "Artificial and channel noise".into()
     };
     if let Some(sigma) = initial_sigma {
         noise_title += &format!(", σ₀ = {sigma}");
@@ -46,13 +47,14 @@ pub fn plot_run(
     // Where the channel's noise stands in for artificial noise the two differ.
     let differs =
         |(_, summary): &(f64, DeviceSummary)| summary.sigma_required != summary.sigma_artificial;
-    let required: Vec<(f64, f64)> = match devices.iter().any(differs) {
-        true => devices
+    let required: Vec<(f64, f64)> = if devices.iter().any(differs) {
+        devices
             .iter()
             .filter_map(|(round, summary)| Some((*round, summary.sigma_required?.median)))
             .filter(|(_, sigma)| *sigma > 0.0)
-            .collect(),
-        false => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     };
 
     let mut figures = Vec::new();

@@ -138,12 +138,11 @@ pub fn accuracy_table(
     let mut headers = vec![first.to_owned()];
     headers.extend(columns.iter().map(|column| format!(">{column}")));
     let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
-    let caption = match seen.settings.quick {
-        true => QUICK_ACCURACY,
-        false => {
-            "Test accuracy in percent, mean of the last five evaluations, ± half-width of the 95 % \
+    let caption = if seen.settings.quick {
+        QUICK_ACCURACY
+    } else {
+        "Test accuracy in percent, mean of the last five evaluations, ± half-width of the 95 % \
              interval over the seeds."
-        }
     };
     let mut table = Table::new(caption, &headers);
     for (name, curves) in rows {

@@ -21,12 +21,10 @@ const QUICK_EPISODES: u32 = 20;
 impl Settings {
     /// Changes that a quick look makes to every configuration.
     fn changes(self) -> Vec<String> {
-        match self.quick {
-            true => vec![
-                format!("run.rounds={QUICK_ROUNDS}"),
-                format!("control.episodes={QUICK_EPISODES}"),
-            ],
-            false => Vec::new(),
+        if self.quick {
+            vec![format!("run.rounds={QUICK_ROUNDS}"), format!("control.episodes={QUICK_EPISODES}")]
+        } else {
+            Vec::new()
         }
     }
 }

@@ -151,9 +151,10 @@ pub fn write_all(
         }),
     )?;
     write_json(&out.join("timings.json"), &timings(figures, seen))?;
-    let title = match seen.settings.quick {
-        true => "Reproduction of the paper: preview",
-        false => "Reproduction of the paper",
+    let title = if seen.settings.quick {
+        "Reproduction of the paper: preview"
+    } else {
+        "Reproduction of the paper"
     };
     write_pages(out, "report", title, &lead(seen), &chapters)?;
     Ok(verdicts)
@@ -162,27 +163,27 @@ pub fn write_all(
 /// What the page is, in a sentence or two.
 fn lead(seen: &Seen) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    match seen.settings.quick {
-        true => format!(
+    if seen.settings.quick {
+        format!(
             "lapa {version}. PREVIEW with one seed and 30 rounds: the curves are short, there are no \
              intervals, and no claim is tested."
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "lapa {version}, {} seeds. Every figure of the paper's evaluation, reproduced, with a \
              verdict on each claim.",
             seen.settings.seeds
-        ),
+        )
     }
 }
 
 /// What all figures share.
 fn scope(seen: &Seen) -> String {
-    let note = match seen.settings.quick {
-        true => {
-            " This is a preview: no claim is tested, and the last five evaluations include rounds in \
+    let note = if seen.settings.quick {
+        " This is a preview: no claim is tested, and the last five evaluations include rounds in \
              which the model still learns fast."
-        }
-        false => "",
+    } else {
+        ""
     };
     format!(
         "All figures use the paper's formulas (basis paper) in the forms that work: relative PID \

@@ -93,16 +93,17 @@ impl FinishedRun {
             Some(accuracy) => format!("Test accuracy {:.2} %", 100.0 * accuracy),
             None => "Last round not evaluated,".into(),
         };
-        let epsilon = match self.noisy() {
-            true => format!(
+        let epsilon = if self.noisy() {
+            format!(
                 "Proven for the worst device: ε ≤ {} at δ = {:e}. The paper's sum: ε = {} for the worst \
                  device, ε = {} over all devices.",
                 round_up(privacy.epsilon_provable),
                 privacy.delta,
                 round_up(privacy.epsilon_claimed_worst),
                 round_up(privacy.epsilon_claimed_total),
-            ),
-            false => "No noise was added, so ε = ∞.".into(),
+            )
+        } else {
+            "No noise was added, so ε = ∞.".into()
         };
         format!("{accuracy} after {rounds} rounds on {devices} devices. {epsilon}")
     }
@@ -261,16 +262,13 @@ impl FinishedRun {
             }
             _ => {
                 let privacy = &self.0.summary.privacy;
-                let gap = match privacy.epsilon_claimed_worst >= privacy.epsilon_spent {
-                    true => {
+                let gap = if privacy.epsilon_claimed_worst >= privacy.epsilon_spent {
                         "The paper's sum ends above the proven line: summing the ε of the rounds \
                          overstates their total cost."
-                    }
-                    false => {
+                    } else {
                         "The paper's sum ends below the proven line: it misses the gap between \
                          them."
-                    }
-                };
+                    };
                 format!("ε spent by the worst device so far, on a logarithmic axis. {gap}")
             }
         }
@@ -357,9 +355,10 @@ fn devices(list: &[DeviceRecord]) -> Table {
     ];
     let mut table = Table::new("", &headers);
     for device in list {
-        let link = match device.selected {
-            true => Entry::badge(Badge::Good, "transmits"),
-            false => Entry::badge(Badge::Bad, "skipped (weak link)"),
+        let link = if device.selected {
+            Entry::badge(Badge::Good, "transmits")
+        } else {
+            Entry::badge(Badge::Bad, "skipped (weak link)")
         };
         table.row([
             device.device.to_string().into(),

@@ -45,10 +45,7 @@ impl Grid {
             }
             keys.push(key);
         }
-        match keys.is_empty() {
-            true => Err(SweepError::NoGrid),
-            false => Ok(Self { keys }),
-        }
+        if keys.is_empty() { Err(SweepError::NoGrid) } else { Ok(Self { keys }) }
     }
 
     /// The keys.

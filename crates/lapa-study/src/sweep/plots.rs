@@ -128,12 +128,11 @@ impl Outcome {
         let numbered = (1..).zip(texts()).map(|(place, text)| format!("{place} {text}"));
         let numbered = numbered.collect::<Vec<_>>().join(", ");
         let one_key = self.grid.keys().len() == 1;
-        let (legend, parts, axis): (_, Vec<String>, _) = match one_key {
-            true => (key.name(), texts().map(str::to_owned).collect(), key.name().to_owned()),
-            false => {
-                let names = combinations.iter().map(|combination| combination.name.clone());
-                ("other keys", names.collect(), format!("{}: {numbered}", key.name()))
-            }
+        let (legend, parts, axis): (_, Vec<String>, _) = if one_key {
+            (key.name(), texts().map(str::to_owned).collect(), key.name().to_owned())
+        } else {
+            let names = combinations.iter().map(|combination| combination.name.clone());
+            ("other keys", names.collect(), format!("{}: {numbered}", key.name()))
         };
         let title = match self.seeds.len() {
             1 => self.title(FINAL),
@@ -147,10 +146,8 @@ impl Outcome {
                 let mut heights = vec![0.0; count];
                 heights[if one_key { place } else { at }] =
                     point.map_or(0.0, |(_, result)| 100.0 * result.accuracy_final.mean);
-                let label = match one_key {
-                    true => setting.text().to_owned(),
-                    false => (place + 1).to_string(),
-                };
+                let label =
+                    if one_key { setting.text().to_owned() } else { (place + 1).to_string() };
                 bars = bars.bar(label, heights);
             }
         }

@@ -64,10 +64,7 @@ pub fn run(cells: &[Cell], store: &Store, threads: usize, most: usize) -> (Execu
             Event::Round { .. } => {}
             Event::Warning { warning, .. } => heard.warnings.push(warning.into()),
         }
-        match heard.finished.len() < most {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        }
+        if heard.finished.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     (executed.unwrap(), heard)
 }

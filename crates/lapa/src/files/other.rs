@@ -14,17 +14,15 @@ pub struct Handle(PathBuf);
 
 impl Handle {
     pub fn open(path: &Path) -> io::Result<Self> {
-        match fs::metadata(path)?.is_dir() {
-            true => Ok(Self(path.into())),
-            false => Err(io::ErrorKind::NotADirectory.into()),
+        if fs::metadata(path)?.is_dir() {
+            Ok(Self(path.into()))
+        } else {
+            Err(io::ErrorKind::NotADirectory.into())
         }
     }
 
     pub fn open_folder(&self, name: &OsStr) -> io::Result<Self> {
-        match self.is_link(name) {
-            true => Err(super::link()),
-            false => Self::open(&self.0.join(name)),
-        }
+        if self.is_link(name) { Err(super::link()) } else { Self::open(&self.0.join(name)) }
     }
 
     pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {

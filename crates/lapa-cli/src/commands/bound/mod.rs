@@ -110,12 +110,13 @@ fn check_size(federation: &Simulation) -> Result<(), Failure> {
     let parameters = federation.network().parameter_count() as u64;
     // At each mark the model twice, and its gradient in 64 bits.
     let needed = parameters.saturating_mul(u64::from(PARTS + 1) * 16);
-    match needed <= MOST_BYTES {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
+    if needed <= MOST_BYTES {
+        Ok(())
+    } else {
+        Err(Failure::usage(format!(
             "the model has {parameters} parameters: its models and gradients along the run need \
              {needed} bytes; the limit is {MOST_BYTES}"
-        ))),
+        )))
     }
 }
 

@@ -325,9 +325,10 @@ impl Form {
             contraction: bound.as_ref().map(|bound| bound.contraction),
             learning_rate_limit: condition.limit(),
             learning_rate_holds: condition.holds(),
-            tightening: match constants.dissimilarity > 1.0 {
-                true => condition.tightening(&MULTIPLES),
-                false => condition.tightening(&[1.0]),
+            tightening: if constants.dissimilarity > 1.0 {
+                condition.tightening(&MULTIPLES)
+            } else {
+                condition.tightening(&[1.0])
             },
             terms,
             total: terms.as_ref().map(Terms::total),

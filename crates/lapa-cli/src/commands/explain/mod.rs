@@ -71,9 +71,10 @@ impl From<&PrivacySummary> for Figures {
 impl Figures {
     /// All figures in one line.
     pub fn line(&self) -> String {
-        let proven = match self.epsilon_provable.is_finite() {
-            true => format!("proven ε ≤ {}", round_up(self.epsilon_provable)),
-            false => "nothing is proven (ε = ∞)".into(),
+        let proven = if self.epsilon_provable.is_finite() {
+            format!("proven ε ≤ {}", round_up(self.epsilon_provable))
+        } else {
+            "nothing is proven (ε = ∞)".into()
         };
         let channel = match self.epsilon_without_channel {
             Some(epsilon) if epsilon > self.epsilon_spent => {
@@ -95,21 +96,24 @@ impl Figures {
 
     /// Name, value and meaning of each figure.
     fn meanings(&self, experiment: &Experiment) -> Vec<(&'static str, String, String)> {
-        let proven = match lapa::budget::certified(experiment) {
-            true => "the budget of the worst device, declared before round 1 and enforced",
-            false => "ε of the recorded noise, for the worst device",
+        let proven = if lapa::budget::certified(experiment) {
+            "the budget of the worst device, declared before round 1 and enforced"
+        } else {
+            "ε of the recorded noise, for the worst device"
         };
-        let factor = match self.epsilon_provable <= MOST_READABLE {
-            true => format!(
+        let factor = if self.epsilon_provable <= MOST_READABLE {
+            format!(
                 "; with one record changed, no outcome becomes more than {} times as likely, except \
                  with probability δ",
                 round_up(self.epsilon_provable.exp())
-            ),
-            false => "; so large an ε excludes next to nothing".into(),
+            )
+        } else {
+            "; so large an ε excludes next to nothing".into()
         };
-        let verdict = match self.epsilon_claimed_worst >= self.epsilon_spent {
-            true => "above the spent ε, so it only overstates the loss",
-            false => "below the spent ε, so it promises too much",
+        let verdict = if self.epsilon_claimed_worst >= self.epsilon_spent {
+            "above the spent ε, so it only overstates the loss"
+        } else {
+            "below the spent ε, so it promises too much"
         };
         let mut meanings = vec![
             ("proven ε", round_up(self.epsilon_provable), format!("{proven}{factor}")),
@@ -220,10 +224,7 @@ impl Explained {
     }
 
     fn text(&self) -> String {
-        let state = match self.finished {
-            true => "finished",
-            false => "not finished",
-        };
+        let state = if self.finished { "finished" } else { "not finished" };
         let mut text = format!(
             "Run {}: {state}, {} of {}\n\n{}\n",
             self.folder.display(),
@@ -238,9 +239,10 @@ impl Explained {
             text += &format!("\n{}\n", wrap(paragraph, ""));
         }
         let ledger = self.ledger.display();
-        text += &match self.ledger.is_file() {
-            true => format!("\nLedger: {ledger} (all releases: lapa account --ledger {ledger})\n"),
-            false => format!("\nLedger: {ledger} (missing)\n"),
+        text += &if self.ledger.is_file() {
+            format!("\nLedger: {ledger} (all releases: lapa account --ledger {ledger})\n")
+        } else {
+            format!("\nLedger: {ledger} (missing)\n")
         };
         text
     }

@@ -94,9 +94,10 @@ fn required(folder: &Path, name: &str) -> Result<String, Failure> {
 }
 
 fn missing(folder: &Path, name: &str) -> Failure {
-    Failure::usage(match folder.is_dir() {
-        true => format!("{} is not the folder of a run: {name} is missing", folder.display()),
-        false => format!("{}: no such folder; expected the folder of a run", folder.display()),
+    Failure::usage(if folder.is_dir() {
+        format!("{} is not the folder of a run: {name} is missing", folder.display())
+    } else {
+        format!("{}: no such folder; expected the folder of a run", folder.display())
     })
 }
 

@@ -24,9 +24,10 @@ pub fn sentence(choice: &Choice) -> String {
         choice.total_power_w,
         figure(choice.epsilon),
         figure(choice.epsilon_without_channel),
-        match choice.worst_under_noising > 1.0 {
-            true => format!("; noise shortfall up to {}", round_up(choice.worst_under_noising)),
-            false => String::new(),
+        if choice.worst_under_noising > 1.0 {
+            format!("; noise shortfall up to {}", round_up(choice.worst_under_noising))
+        } else {
+            String::new()
         }
     )
 }
@@ -95,15 +96,16 @@ pub fn table_of(
     }
     if let Some(best) = best {
         let gain = 100.0 * (1.0 - best.objective_relative);
-        text += &match gain >= 0.05 {
-            true => format!(
+        text += &if gain >= 0.05 {
+            format!(
                 "{} lowers the noise terms of the bound by {gain:.1} % compared with full power.\n",
                 best.optimizer.name()
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "No method beats full power by more than 0.05 %; chosen: {}.\n",
                 best.optimizer.name()
-            ),
+            )
         };
         if best.worst_under_noising > 1.0 {
             text += "Some devices have less noise than privacy requires: the sum rule allows that. Use \

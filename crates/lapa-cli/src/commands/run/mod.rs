@@ -118,9 +118,10 @@ enum Ready {
 
 /// Whether Ctrl-C was pressed.
 pub(super) fn flow() -> ControlFlow<()> {
-    match INTERRUPTED.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
     }
 }
 

@@ -25,12 +25,11 @@ pub(super) fn explore(action: &mut [f32], done: f64, rng: &mut Stream) {
         if index != sure && rng.random::<f64>() >= share {
             continue;
         }
-        *a = match rng.random::<f64>() < ANEW {
-            true => 2.0 * rng.random::<f32>() - 1.0,
-            false => {
-                let noise: f32 = StandardNormal.sample(rng);
-                (*a + deviation * noise).clamp(-1.0, 1.0)
-            }
+        *a = if rng.random::<f64>() < ANEW {
+            2.0 * rng.random::<f32>() - 1.0
+        } else {
+            let noise: f32 = StandardNormal.sample(rng);
+            (*a + deviation * noise).clamp(-1.0, 1.0)
         };
     }
 }

@@ -65,13 +65,14 @@ impl Settings {
         // Actor and critic, each with target, moments and gradients; what they see of a batch.
         let parameters = hidden * (4.0 * devices + 2.0 * hidden + 8.0);
         let value = 4.0 * (8.0 * parameters + 8.0 * batch * (devices + hidden));
-        match value <= MOST_BYTES {
-            true => Ok(()),
-            false => Err(SettingsError {
+        if value <= MOST_BYTES {
+            Ok(())
+        } else {
+            Err(SettingsError {
                 name: "bytes for control.hidden and control.batch with this many devices",
                 value,
                 allowed: "at most 4294967296",
-            }),
+            })
         }
     }
 

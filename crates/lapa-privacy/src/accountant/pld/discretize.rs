@@ -195,10 +195,7 @@ fn over_x(loss: &SingleLoss, v0: f64, left: f64, right: f64) -> Cell {
 /// matter, a twelfth of the distance π/μ to the singularities of L in the complex plane.
 fn piece(loss: &SingleLoss, x: f64) -> f64 {
     let u = loss.mu * (x.abs() - loss.mu / 2.0);
-    match u.abs() < 50.0 - loss.rate.ln() {
-        true => (0.25 / loss.mu).min(0.125),
-        false => 0.125,
-    }
+    if u.abs() < 50.0 - loss.rate.ln() { (0.25 / loss.mu).min(0.125) } else { 0.125 }
 }
 
 /// Nodes and weights of Gauss–Legendre quadrature on [−1, 1] (DLMF table 3.5.1).

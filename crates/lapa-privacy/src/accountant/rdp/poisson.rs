@@ -112,14 +112,15 @@ impl Pair {
         // Both halves of E[(1−q)^{α−k}(q·w)^k], split at x₀; `inside` is how far the tilted mean k
         // lies inside the half, in units of z. Outside, all that depends on k cancels except erfcx.
         let outside = order * self.ln_out - (x0 / self.z).powi(2) / 2.0;
-        let half = |k: f64, inside: f64| match inside >= 0.0 {
-            true => {
+        let half = |k: f64, inside: f64| {
+            if inside >= 0.0 {
                 (order - k) * self.ln_out
                     + k * self.ln_in
                     + self.ln_power(k)
                     + ln_normal_cdf(inside)
+            } else {
+                outside + erfcx(-inside * FRAC_1_SQRT_2).ln() - LN_2
             }
-            false => outside + erfcx(-inside * FRAC_1_SQRT_2).ln() - LN_2,
         };
         let both = |i: f64| {
             let (left, right) = (i, order - i);

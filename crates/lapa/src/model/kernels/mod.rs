@@ -103,9 +103,10 @@ pub(super) fn norm_squared(x: &[f32]) -> f64 {
 /// was subnormal and none overflowed, else in f64, which holds the square of every f32.
 fn squares(x: &[f32]) -> f64 {
     let fast = squares_f32(x);
-    match (1e-30..1e30).contains(&fast) {
-        true => f64::from(fast),
-        false => x.iter().map(|&x| f64::from(x) * f64::from(x)).sum(),
+    if (1e-30..1e30).contains(&fast) {
+        f64::from(fast)
+    } else {
+        x.iter().map(|&x| f64::from(x) * f64::from(x)).sum()
     }
 }
 
