@@ -27,8 +27,8 @@ pub enum AuditError {
     },
     /// Real releases are not repeated.
     #[error(
-        "privacy.entropy = \"os\" makes real releases, which no audit repeats: it would spend the \
-         devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
+        "run.entropy = \"os\" makes real releases, which no audit repeats: it would spend the \
+         devices' budgets. Audit the same configuration with run.entropy = \"seed\""
     )]
     RealReleases,
     /// Canaries that memory should not hold.

@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{Experiment, ObserveDevices, Start, UplinkName};
+use lapa::config::{Experiment, ObserveDevices, Start};
 use lapa::federation::{Federation, FederationError};
 use lapa::observe::DeviceRecords;
+use lapa::transmit::UplinkConfig;
 use lapa_privacy::Release;
 
 use crate::canary::{Planted, Scorer, most_canaries, plant};
@@ -71,9 +72,9 @@ pub fn repeat(
     experiment.observe.devices = ObserveDevices::List;
     // Nobody looks at the accuracy.
     experiment.run.evaluate_every = experiment.run.rounds.max(1);
-    let trust = experiment.privacy.channel_trust;
+    let trust = experiment.channel_trust();
     if trust == 0.0 {
-        experiment.transmit.uplink = UplinkName::Ideal;
+        experiment.transmit.uplink = UplinkConfig::Ideal;
     }
     let network = || {
         let train = &planted.data.train;

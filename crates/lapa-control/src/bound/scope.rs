@@ -1,7 +1,9 @@
 //! What of an experiment the theorem does not cover.
 
+use lapa::aggregate::Rule;
 use lapa::aggregate::Threshold;
-use lapa::config::{Access, Experiment, ModelName, Rule, Update, UplinkName};
+use lapa::config::{Access, Experiment, ModelName, Update};
+use lapa::transmit::UplinkConfig;
 
 /// Why the bound is no guarantee for this experiment, a sentence each. It never is: no built-in
 /// model has a strongly convex loss.
@@ -44,14 +46,15 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
             "learn.clip_norm = {norm}: devices send clipped gradients, the theorem has none"
         ));
     }
-    if experiment.transmit.uplink != UplinkName::Ideal && !experiment.transmit.is_analog() {
+    if experiment.transmit.uplink != UplinkConfig::Ideal && !experiment.transmit.uplink.is_analog()
+    {
         reasons.push(
             "transmit.uplink: bits that are decoded wrongly are no Gaussian noise, and are missing \
              from the channel term"
                 .into(),
         );
     }
-    let selects = experiment.aggregate.threshold() != Threshold::None;
+    let selects = experiment.aggregate.threshold != Threshold::None;
     if experiment.run.participation < 1.0 || selects || experiment.aggregate.rule == Rule::Fedadp {
         reasons.push(
             "weights change from round to round (participation, selection or rule fedadp); the \

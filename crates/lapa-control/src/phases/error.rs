@@ -40,7 +40,7 @@ pub enum PhaseError {
     NoAmplitudes,
     /// A pilot that memory should not hold.
     #[error(
-        "`run.rounds` = {rounds} with `partition.devices` = {devices}: a pilot keeps numbers for \
+        "`run.rounds` = {rounds} with {devices} devices: a pilot keeps numbers for \
          each round and device, at most {} of them, and this makes {}",
         super::MOST_CELLS,
         u64::from(*rounds) * u64::from(*devices)

@@ -24,7 +24,7 @@ impl Settings {
         match self.quick {
             true => vec![
                 format!("run.rounds={QUICK_ROUNDS}"),
-                format!("control.episodes={QUICK_EPISODES}"),
+                format!("control.ddpg.episodes={QUICK_EPISODES}"),
             ],
             false => Vec::new(),
         }

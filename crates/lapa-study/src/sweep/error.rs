@@ -64,7 +64,7 @@ pub enum SweepError {
     },
     /// More records than memory should hold.
     #[error(
-        "run.rounds = {rounds} with partition.devices = {devices}: a cell keeps a record of each \
+        "run.rounds = {rounds} with {devices} devices: a cell keeps a record of each \
          device in each round, at most {MOST_RECORDS}: use fewer, or observe.devices = \"summary\""
     )]
     TooLong {
@@ -75,14 +75,14 @@ pub enum SweepError {
     },
     /// A ledger, which cells would share.
     #[error(
-        "privacy.ledger = \"{}\": cells of a sweep are simulations in memory; they would share that \
-         budget and record nothing in it: leave privacy.ledger out, or use `lapa run`",
+        "run.ledger = \"{}\": cells of a sweep are simulations in memory; they would share that \
+         budget and record nothing in it: leave run.ledger out, or use `lapa run`",
         .0.display()
     )]
     Ledger(PathBuf),
     /// Noise that no seed repeats.
     #[error(
-        "privacy.entropy = \"os\": cells of a sweep are kept by a hash of their configuration and \
+        "run.entropy = \"os\": cells of a sweep are kept by a hash of their configuration and \
          must be repeatable, and such noise is not: use \"seed\", or `lapa run`"
     )]
     Entropy,

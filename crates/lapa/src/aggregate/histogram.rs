@@ -3,6 +3,47 @@
 //! Counts leave a device only as a release of their own, or where labels are public; what is done
 //! with them here costs nothing more.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Ways of label histograms to the base station.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Histograms {
+    /// Once, before round 1, with noise that is charged to each device's budget.
+    Noisy(NoisyHistograms),
+    /// Exact, and declared to be no secret: the guarantee does not cover labels.
+    Public,
+    /// Exact, as in the paper: epsilon is infinite.
+    Exact,
+}
+
+impl Histograms {
+    /// Fraction of each device's budget that they may spend; `None` where they have no noise.
+    pub fn budget_fraction(&self) -> Option<f64> {
+        match self {
+            Self::Noisy(noisy) => Some(noisy.budget_fraction),
+            Self::Public | Self::Exact => None,
+        }
+    }
+}
+
+/// Parameters of noisy histograms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoisyHistograms {
+    /// Fraction of each device's budget that they may spend.
+    #[schemars(range(min = 1e-6, max = 0.5))]
+    pub budget_fraction: f64,
+}
+
+impl Default for NoisyHistograms {
+    /// It costs the updates 1 % more noise, since σ² goes by one over the budget.
+    fn default() -> Self {
+        Self { budget_fraction: 0.02 }
+    }
+}
+
 /// The label distribution of one device: counts below 0, which noise makes, are clipped to 0, and
 /// the rest is divided by its sum.
 ///

@@ -7,7 +7,7 @@ use lapa_privacy::allocate::{DeviceTranscript, Transcript};
 use super::devices::rng;
 use super::memory::EVALUATION_BLOCK;
 use super::{Federation, FederationError};
-use crate::config::Histograms;
+use crate::aggregate::Histograms;
 use crate::model::{Batch, Evaluation, Worker};
 use crate::privatize::{Granted, noisy_counts};
 use crate::seed::{Purpose, stream};
@@ -19,14 +19,14 @@ impl Federation {
     /// Once, before round 1, for weights that go by labels: each device's histogram, charged
     /// before it is drawn.
     pub(crate) fn collect_histograms(&mut self) -> Result<(), FederationError> {
-        let aggregate = &self.experiment.aggregate;
-        if !aggregate.rule.reads_labels() || self.weighting.knows_labels() {
+        let Some(histograms) = self.experiment.aggregate.rule.histograms() else { return Ok(()) };
+        if self.weighting.knows_labels() {
             return Ok(());
         }
-        let granted = match aggregate.histograms {
-            Some(Histograms::Public) | None => None,
-            Some(Histograms::Noisy | Histograms::Exact) => {
-                Some(self.budgets.grant_histograms(aggregate.histogram_share)?)
+        let granted = match histograms {
+            Histograms::Public => None,
+            Histograms::Noisy(_) | Histograms::Exact => {
+                Some(self.budgets.grant_histograms(histograms.budget_fraction())?)
             }
         };
         let mut counts = Vec::with_capacity(self.partition.devices.len());

@@ -3,14 +3,13 @@
 use std::sync::Mutex;
 
 use lapa_privacy::Adjacency;
-use lapa_privacy::allocate::Basis;
 use lapa_privacy::mechanism::os_stream;
 use lapa_wireless::units::Db;
 use rand::Rng;
 use rand::seq::index;
 
 use super::{Federation, FederationError, taking_part};
-use crate::config::{AllocatorName, Entropy, Experiment, NoneSelected};
+use crate::config::{Entropy, Experiment, NoneSelected};
 use crate::crew::lock;
 use crate::learn::{Batches, Holding};
 use crate::privatize::{self, Decision, Granted, PrivateUpdate, PrivatizeError};
@@ -58,7 +57,7 @@ impl Federation {
             let chosen = devices.iter().map(|&device| Link::ideal(device)).collect();
             return Ok(Selection { chosen, passed_over: Vec::new() });
         };
-        let threshold = self.experiment.aggregate.threshold();
+        let threshold = self.experiment.aggregate.threshold;
         let (mut chosen, passed_over): (Vec<Link>, Vec<Link>) =
             links.of(round, devices)?.into_iter().partition(|link| link.passes(&threshold));
         if !passed_over.is_empty() && !links.noma().perfect_sic {
@@ -77,7 +76,7 @@ impl Federation {
         round: u32,
         passed_over: &[Link],
     ) -> Result<(), FederationError> {
-        let threshold = self.experiment.aggregate.threshold();
+        let threshold = self.experiment.aggregate.threshold;
         let best = passed_over.iter().map(|link| link.sinr).fold(0.0, f64::max);
         let error = FederationError::NoneSelected {
             round,
@@ -119,7 +118,7 @@ impl Federation {
         let rooms: Vec<_> = rooms.into_iter().map(Mutex::new).collect();
         let Self { experiment, data, partition, model, public_samples, crew, .. } = self;
         let draws = self.draws;
-        let grid = privatize::grid(&experiment.learn, &experiment.privacy)?;
+        let grid = privatize::grid(experiment)?;
         let samples = |slot: usize| &partition.devices[granted[slot].device as usize].samples;
         let sizes: Vec<usize> = (0..granted.len()).map(|slot| samples(slot).len()).collect();
         let done = crew.for_each(&sizes, |learner, slot| {
@@ -182,13 +181,13 @@ impl Federation {
         let cut = arrivals.iter().map(|arrival| arrival.cut).max().unwrap_or_default();
         let coordinates = self.network.parameter_count();
         // Known to devices only, so a matter of simulations.
-        let simulated = experiment.privacy.entropy == Entropy::Seed;
+        let simulated = experiment.run.entropy == Entropy::Seed;
         if simulated && cut * 100 > coordinates && !self.has_cut {
             self.has_cut = true;
-            let range = experiment.transmit.range.unwrap_or_default();
+            let range = experiment.transmit.uplink.digital().unwrap_or_default().range;
             self.warnings.push(format!(
                 "round {round}: {cut} of {coordinates} coordinates of an update are outside of \
-                 transmit.range = {range} and were cut to it"
+                 range = {range} of digital symbols ([transmit]) and were cut to it"
             ));
         }
         Ok(arrivals.into_iter().map(|arrival| arrival.received).collect())
@@ -204,7 +203,7 @@ pub(crate) fn rng(
     round: u32,
     device: u32,
 ) -> Result<Box<dyn Rng>, PrivatizeError> {
-    Ok(match experiment.privacy.entropy {
+    Ok(match experiment.run.entropy {
         Entropy::Seed => Box::new(stream(draws, purpose, round.into(), device.into())),
         Entropy::Os => Box::new(os_stream()?),
     })
@@ -212,12 +211,10 @@ pub(crate) fn rng(
 
 /// How a device of `public_samples` draws its batches.
 pub(crate) fn batches(experiment: &Experiment, public_samples: u32) -> Batches {
-    let privacy = &experiment.privacy;
     Batches {
-        sampling: privacy.sampling,
+        sampling: experiment.learn.sampling,
         public_samples,
-        zero_if_not_finite: privacy.basis == Basis::Certified
-            && privacy.allocator != AllocatorName::None,
-        keeps_places: privacy.adjacency != Adjacency::AddRemove,
+        zero_if_not_finite: experiment.is_certified(),
+        keeps_places: experiment.adjacency() != Adjacency::AddRemove,
     }
 }

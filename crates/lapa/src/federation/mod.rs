@@ -23,14 +23,14 @@ pub use memory::TooLarge;
 pub use study::{LocalStudy, Study, StudyError};
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Threshold, Weighting, WeightingState};
-use crate::config::{Clip, Experiment, Transmit, UplinkName};
+use crate::config::{Clip, Experiment, Transmit};
 use crate::crew::Crew;
 use crate::data::Dataset;
 use crate::model::Network;
 use crate::partition::{DeviceData, Partition};
 use crate::privatize::{Budgets, PrivacySummary, PrivatizeError, of_whole_updates, public_samples};
 use crate::seed::{Purpose, stream};
-use crate::transmit::{Links, Received, Uplink};
+use crate::transmit::{Links, Received, Uplink, UplinkConfig};
 
 /// What of the devices' work is done by other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Federation {
         // Before the partition, which takes the labels to be below the number of classes.
         check(&experiment, shape(&data), &network)?;
         let partition = crate::partition::partition(
-            &experiment.partition,
+            &*experiment.partition.scheme,
             &data.train.labels,
             data.classes,
             experiment.run.seed,
@@ -173,8 +173,8 @@ impl Federation {
         let crew = Crew::new(threads, &network)?;
         let budgets =
             Budgets::new(&declared(&experiment, elsewhere), &public_samples, parameters.len())?;
-        let ideal = experiment.transmit.uplink == UplinkName::Ideal
-            && experiment.aggregate.threshold() == Threshold::None;
+        let ideal = experiment.transmit.uplink == UplinkConfig::Ideal
+            && experiment.aggregate.threshold == Threshold::None;
         let links = if ideal { None } else { Some(Links::new(&experiment)?) };
         Ok(Self {
             model: GlobalModel {
@@ -195,7 +195,7 @@ impl Federation {
             budgets,
             links,
             uplink: Uplink::new(&experiment.transmit)?,
-            weighting: Weighting::new(&experiment.aggregate, partition.devices.len()),
+            weighting: Weighting::new(experiment.aggregate.rule, partition.devices.len()),
             warnings: optimistic(&experiment.transmit).into_iter().collect(),
             has_skipped: false,
             has_cut: false,
@@ -403,7 +403,7 @@ pub(crate) fn check(
 /// The fast uplinks take each device for itself; what SIC passes on from one to the next they
 /// cannot know.
 fn optimistic(transmit: &Transmit) -> Option<String> {
-    let fast = matches!(transmit.uplink, UplinkName::Analog | UplinkName::Digital);
+    let fast = matches!(transmit.uplink, UplinkConfig::Analog | UplinkConfig::Digital(_));
     (fast && !transmit.perfect_sic).then(|| {
         "transmit.perfect_sic = false: this uplink takes devices decoded before for cancelled \
          exactly, and the others for Gaussian noise, which favors devices decoded late; \

@@ -21,7 +21,7 @@ impl Federation {
         start: Instant,
     ) -> Result<RoundRecord, FederationError> {
         // What no base station could observe is for simulations only.
-        let simulated = self.experiment.privacy.entropy == Entropy::Seed;
+        let simulated = self.experiment.run.entropy == Entropy::Seed;
         let Asked { granted, passed_over, decision } = asked;
         let mut list = Vec::with_capacity(granted.len() + passed_over.len());
         let mut answers = answered.iter().zip(weights).peekable();
@@ -77,7 +77,7 @@ impl Federation {
 
     /// Label histograms travel once, 4 bytes a count; counted with round 1.
     fn histogram_bytes(&self) -> u64 {
-        match self.experiment.aggregate.rule.reads_labels() && self.round == 1 {
+        match self.experiment.aggregate.rule.histograms().is_some() && self.round == 1 {
             true => (4 * self.data.classes * self.partition.devices.len()) as u64,
             false => 0,
         }

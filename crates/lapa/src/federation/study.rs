@@ -50,7 +50,7 @@ pub enum StudyError {
     /// It would tell what a private run keeps to its devices.
     #[error(
         "exact losses and gradients of devices are not private and can be had in simulations only: \
-         `privacy.entropy` must be \"seed\", and it is \"os\""
+         `run.entropy` must be \"seed\", and it is \"os\""
     )]
     NotASimulation,
     /// The parameters of another model.
@@ -88,7 +88,7 @@ impl Federation {
     /// so many are taken, evenly from their list. Samples are computed in blocks of up to 250, taken
     /// evenly as well; with batch norm each has statistics of its own.
     ///
-    /// Not private: for simulations only, and refused with `privacy.entropy = "os"`. The same for
+    /// Not private: for simulations only, and refused with `run.entropy = "os"`. The same for
     /// any number of threads.
     pub fn study(
         &self,
@@ -96,7 +96,7 @@ impl Federation {
         weights: &[f64],
         most_samples: Option<NonZeroUsize>,
     ) -> Result<Study, StudyError> {
-        if self.experiment.privacy.entropy == Entropy::Os {
+        if self.experiment.run.entropy == Entropy::Os {
             return Err(StudyError::NotASimulation);
         }
         let expected = self.network.parameter_count();

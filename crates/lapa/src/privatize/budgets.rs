@@ -143,14 +143,10 @@ impl Budgets {
         data: &DataKey,
         run: &str,
     ) -> Result<Self, PrivatizeError> {
-        let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
+        let (delta, rounds) = (experiment.delta(), experiment.run.rounds);
         refuse_if_nothing_is_left(&ledger, data, run, rounds, &devices)?;
         let listed: Vec<(u32, Terms)> = (0..)
-            .zip(
-                devices
-                    .iter()
-                    .map(|terms| ledger_terms(terms, privacy.delta, privacy.channel_trust)),
-            )
+            .zip(devices.iter().map(|terms| ledger_terms(terms, delta, experiment.channel_trust())))
             .collect();
         let left = ledger.begin_run(run, data, &listed)?;
         let allocator = allocator(experiment, public_samples, &devices)?;
@@ -158,8 +154,10 @@ impl Budgets {
             .into_iter()
             .zip(left)
             .map(|(terms, left)| Account {
-                start: match (&terms.filter, privacy.budget_share) {
-                    (Some(filter), Some(share)) => left.min(share * filter.capacity()),
+                start: match (&terms.filter, &experiment.privacy) {
+                    (Some(filter), Some(privacy)) => {
+                        left.min(privacy.budget_fraction * filter.capacity())
+                    }
                     _ => left,
                 },
                 terms,
@@ -174,13 +172,13 @@ impl Budgets {
             .collect();
         let mut budgets = Self {
             data: data.data.clone(),
-            basis: privacy.basis,
-            delta: privacy.delta,
+            basis: experiment.basis(),
+            delta,
             allocator,
             accounts,
             ledger,
             run: run.into(),
-            repeat: match privacy.entropy {
+            repeat: match experiment.run.entropy {
                 Entropy::Seed => Repeat::Replay,
                 Entropy::Os => Repeat::ChargeAgain,
             },
@@ -193,7 +191,7 @@ impl Budgets {
             out_of_range: false,
         };
         budgets.warn_of_delta(public_samples);
-        if privacy.ledger.is_some() && budgets.ledger.is_new()? {
+        if experiment.run.ledger.is_some() && budgets.ledger.is_new()? {
             budgets.warnings.push(format!(
                 "new ledger {}: nothing was ever released on it, so all budgets are whole",
                 budgets.ledger.path().display()
@@ -204,7 +202,7 @@ impl Budgets {
             budgets.accounts[device as usize].others = others;
             budgets.accounts[device as usize].others_without_channel = others;
         }
-        if privacy.channel_trust > 0.0 {
+        if experiment.channel_trust() > 0.0 {
             budgets.recost_others()?;
         }
         Ok(budgets)

@@ -29,9 +29,9 @@ pub use report::{PrivacySummary, round_up};
 pub use scale::power_scale;
 pub use standing::Spent;
 pub use terms::PrivatizeError;
-pub(crate) use terms::{certified, of_whole_updates, public_samples};
+pub(crate) use terms::{of_whole_updates, public_samples};
 
-use crate::config::{Learn, Privacy};
+use crate::config::Experiment;
 use crate::learn::LocalUpdate;
 
 /// A device's update with its noise: the only thing that can be sent.
@@ -99,8 +99,8 @@ impl PrivateUpdate {
 const GRID_STEPS: f64 = (1 << 20) as f64;
 
 /// The grid of discrete noise; none for other noise.
-pub fn grid(learn: &Learn, privacy: &Privacy) -> Result<Option<Grid>, PrivatizeError> {
-    match (privacy.noise, learn.clip_norm) {
+pub fn grid(experiment: &Experiment) -> Result<Option<Grid>, PrivatizeError> {
+    match (experiment.noise(), experiment.learn.clip_norm) {
         (NoiseKind::DiscreteGaussian, Some(clip_norm)) => {
             let most = u32::MAX.into();
             Ok(Some(Grid::new(clip_norm / GRID_STEPS, clip_norm, most)?))

@@ -17,7 +17,7 @@ use super::histograms::priced;
 use super::noise_control::NoiseRule;
 use super::readings::Readings;
 use super::terms::{DeviceTerms, PrivatizeError, terms};
-use crate::config::{AllocatorName, Entropy, Experiment};
+use crate::config::{Entropy, Experiment};
 use crate::transmit::Link;
 
 /// What the account of a device is called in its own ledger: one for all its records.
@@ -146,7 +146,7 @@ pub struct OwnBudget {
     basis: Basis,
     delta: f64,
     rounds: u32,
-    budget_share: Option<f64>,
+    budget_fraction: f64,
     rule: NoiseRule,
     repeat: Repeat,
     ledger: Ledger,
@@ -169,18 +169,18 @@ impl OwnBudget {
         let kind: Option<FilterKind> =
             known.first().and_then(|known| serde_json::from_str(&known.terms.kind).ok());
         let mut all = terms(experiment, samples, &|_| kind)?;
-        let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
+        let privacy = experiment.privacy.as_ref();
         Ok(Self {
             device,
             account,
             terms: all.swap_remove(place),
-            noisy: privacy.allocator != AllocatorName::None,
-            basis: privacy.basis,
-            delta: privacy.delta,
-            rounds,
-            budget_share: privacy.budget_share,
+            noisy: privacy.is_some(),
+            basis: experiment.basis(),
+            delta: experiment.delta(),
+            rounds: experiment.run.rounds,
+            budget_fraction: privacy.map_or(1.0, |privacy| privacy.budget_fraction),
             rule: NoiseRule::of(&experiment.control),
-            repeat: match privacy.entropy {
+            repeat: match experiment.run.entropy {
                 Entropy::Seed => Repeat::Replay,
                 Entropy::Os => Repeat::ChargeAgain,
             },
@@ -308,20 +308,18 @@ impl OwnBudget {
 
     /// Whether a share goes past the part of the budget that a run may spend.
     fn passes_its_part(&self, run: &str, share: f64) -> Result<bool, PrivatizeError> {
-        let (Some(part), Some(filter)) = (self.budget_share, self.filter()) else {
-            return Ok(false);
-        };
+        let Some(filter) = self.filter() else { return Ok(false) };
         let own = self.ledger.own_spent(run, self.account, None)?;
-        Ok(add_up(own, share) > (part * filter.capacity()).next_up())
+        Ok(add_up(own, share) > (self.budget_fraction * filter.capacity()).next_up())
     }
 
     fn more_than_left(&self, run: &str, share: f64) -> Result<Refusal, PrivatizeError> {
         let spent = self.ledger.spent(OWN, self.account)?.unwrap_or_default();
         let capacity = self.filter().map_or(f64::INFINITY, Filter::capacity);
         let mut rest = left(capacity, spent);
-        if let (Some(part), Some(_)) = (self.budget_share, self.filter()) {
+        if self.filter().is_some() {
             let own = self.ledger.own_spent(run, self.account, None)?;
-            rest = rest.min(left(part * capacity, own));
+            rest = rest.min(left(self.budget_fraction * capacity, own));
         }
         let epsilon = self.filter().map_or(f64::INFINITY, |filter| filter.budget().epsilon());
         Ok(Refusal::MoreThanLeft { device: self.device, share, left: rest, capacity, epsilon })

@@ -1,11 +1,12 @@
 //! What a run proved, in numbers and in words.
 
 use lapa_privacy::NoiseKind;
-use lapa_privacy::allocate::Basis;
+use lapa_privacy::allocate::{AllocatorConfig, Basis};
 use serde::{Deserialize, Serialize};
 
 use super::{Budgets, PrivatizeError};
-use crate::config::{AllocatorName, Entropy, Experiment, Histograms, SwitchRule};
+use crate::aggregate::Histograms;
+use crate::config::{Entropy, Experiment, Privacy};
 use crate::observe::number;
 
 /// The privacy of a run, as summary.json states it.
@@ -51,16 +52,14 @@ impl PrivacySummary {
             spent = spent.max(provable);
             declared = declared.max(budget);
         }
-        let privacy = &experiment.privacy;
-        let certified =
-            privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
+        let certified = experiment.is_certified();
         let mut summary = Self {
             epsilon_claimed_total: claimed,
             epsilon_claimed_worst: worst,
             epsilon_provable: if certified { declared } else { spent },
             epsilon_spent: spent,
             epsilon_without_channel: without_channel,
-            delta: privacy.delta,
+            delta: experiment.delta(),
             privacy: String::new(),
         };
         summary.privacy = summary.words(experiment, budgets);
@@ -68,17 +67,16 @@ impl PrivacySummary {
     }
 
     fn words(&self, experiment: &Experiment, budgets: &Budgets) -> String {
-        let privacy = &experiment.privacy;
-        if privacy.allocator == AllocatorName::None {
+        let Some(privacy) = &experiment.privacy else {
             return "No noise was added: nothing is proved, epsilon is infinite.".into();
-        }
-        let labels = match experiment.aggregate.histograms {
+        };
+        let labels = match experiment.aggregate.rule.histograms() {
             None => "",
-            Some(Histograms::Noisy) => {
+            Some(Histograms::Noisy(_)) => {
                 " Label histograms were sent once, with noise that is part of this."
             }
             Some(Histograms::Public) => {
-                " Labels are declared public (aggregate.histograms): their histograms were sent \
+                " Labels are declared public (histograms of aggregate.rule): their histograms were sent \
                  as they are. Nothing here protects them, and the proof is about records that \
                  differ in anything but the label."
             }
@@ -88,8 +86,8 @@ impl PrivacySummary {
             }
         };
         let mut text = match privacy.basis {
-            Basis::Certified => self.certified(experiment, budgets),
-            Basis::Paper => self.paper(experiment, budgets),
+            Basis::Certified => self.certified(privacy, budgets),
+            Basis::Paper => self.paper(privacy, budgets),
         };
         text += labels;
         if privacy.channel_trust > 0.0 {
@@ -101,9 +99,9 @@ impl PrivacySummary {
                 round_up(self.epsilon_without_channel)
             );
         }
-        if experiment.control.switch_rule == Some(SwitchRule::Sum) {
+        if experiment.control.noise.goes_by_sum() {
             text += " Artificial noise ended when the channel's sufficed in the sum over the \
-                     devices (control.switch_rule): single devices may have had less noise than \
+                     devices (control.switch.rule): single devices may have had less noise than \
                      was asked for, and the provable figure is about what they really had.";
         }
         text += " The unit is one record of one device: someone with several records, or on \
@@ -112,14 +110,14 @@ impl PrivacySummary {
             text += " The proof covers the rounding of sums and takes the noise for real numbers; \
                      privacy.noise = \"discrete-gaussian\" covers the noise too.";
         }
-        if privacy.entropy == Entropy::Seed {
+        if experiment.run.entropy == Entropy::Seed {
             text += " Simulation: no guarantee against whoever knows the seed.";
         }
         text
     }
 
-    fn certified(&self, experiment: &Experiment, budgets: &Budgets) -> String {
-        let seen = match experiment.privacy.channel_trust {
+    fn certified(&self, privacy: &Privacy, budgets: &Budgets) -> String {
+        let seen = match privacy.channel_trust {
             0.0 => "all that was sent",
             _ => "what a receiver with at least the declared noise received",
         };
@@ -140,16 +138,16 @@ impl PrivacySummary {
             "{verb}: each device's records are ({epsilon}, {delta:e})-differentially private under {} \
              adjacency toward whoever sees {seen}, because {theorem}. Devices hold \
              disjoint records, so the system's guarantee is the worst device's.{spent}",
-            experiment.privacy.adjacency,
+            privacy.adjacency,
         )
     }
 
-    fn paper(&self, experiment: &Experiment, budgets: &Budgets) -> String {
+    fn paper(&self, privacy: &Privacy, budgets: &Budgets) -> String {
         let release = budgets.release(0);
         let provable = release.sensitivity().unwrap_or(f64::INFINITY);
         let ratio = self.epsilon_provable / self.epsilon_claimed_total;
-        let schedule = match experiment.privacy.allocator {
-            AllocatorName::Uniform => "The schedule was fixed in advance.",
+        let schedule = match privacy.allocator {
+            AllocatorConfig::Uniform => "The schedule was fixed in advance.",
             _ => {
                 "The schedule was chosen during the run, so this is a reading, not a promise \
                   made in advance."

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
-use lapa_privacy::allocate::Basis;
+use lapa_privacy::allocate::AllocatorConfig;
 use lapa_privacy::{
     AccountError, Adjacency, Budget, ClipUnit, Event, EventError, Filter, FilterKind, Mechanism,
     NoiseKind, Release, calibrate, renyi_order,
@@ -12,7 +12,8 @@ use lapa_privacy::{
 use super::noise_control::NoiseRule;
 use super::own::Refusal;
 use super::scale::{Amplitudes, Trusted};
-use crate::config::{AllocatorName, BatchSampling, Clip, Experiment, Histograms};
+use crate::aggregate::Histograms;
+use crate::config::{BatchSampling, Clip, Experiment, Privacy};
 use crate::model::MOST_SAMPLES;
 use crate::transmit::Link;
 
@@ -117,7 +118,7 @@ pub enum PrivatizeError {
     Refused(#[from] Refusal),
     /// A real release without a record that lasts.
     #[error(
-        "privacy.entropy = \"os\" makes real releases, which need a ledger in a file: \
+        "run.entropy = \"os\" makes real releases, which need a ledger in a file: \
          call Federation::record_in before the first round"
     )]
     NotRecorded,
@@ -155,15 +156,14 @@ pub(crate) fn public_samples(
     experiment: &Experiment,
     sizes: &[u32],
 ) -> Result<Vec<u32>, PrivatizeError> {
-    let (spec, privacy) = (&experiment.partition, &experiment.privacy);
-    let summed = privacy.allocator != AllocatorName::None
+    let summed = experiment.privacy.is_some()
         && experiment.learn.clip == Clip::Sample
-        && privacy.noise == NoiseKind::Gaussian;
+        && experiment.noise() == NoiseKind::Gaussian;
     if let Some(device) = sizes.iter().position(|&n| summed && n as usize > MOST_SAMPLES) {
         return Err(PrivatizeError::TooManySamples { device, samples: sizes[device] });
     }
-    let hidden = privacy.adjacency == Adjacency::AddRemove;
-    Ok(match spec.middle_samples().filter(|_| hidden) {
+    let hidden = experiment.adjacency() == Adjacency::AddRemove;
+    Ok(match experiment.partition.scheme.middle_samples().filter(|_| hidden) {
         Some(middle) => vec![middle; sizes.len()],
         None => sizes.to_vec(),
     })
@@ -175,22 +175,22 @@ pub(crate) fn of_whole_updates(experiment: &Experiment) -> Experiment {
     let mut experiment = experiment.clone();
     experiment.learn.clip = Clip::Device;
     experiment.learn.batch_fraction = 1.0;
-    experiment.privacy.sampling = BatchSampling::Full;
+    experiment.learn.sampling = BatchSampling::Full;
     experiment
 }
 
 /// The release of a device of `public_samples`, without noise yet.
 fn release(experiment: &Experiment, public_samples: u32) -> Release {
-    let (learn, privacy) = (&experiment.learn, &experiment.privacy);
+    let learn = &experiment.learn;
     Release {
         clip: if learn.clip == Clip::Sample { ClipUnit::Sample } else { ClipUnit::Device },
         clip_norm: learn.clip_norm.unwrap_or(f64::INFINITY),
-        denominator: privacy.sampling.denominator(learn.batch_fraction, public_samples),
+        denominator: learn.sampling.denominator(learn.batch_fraction, public_samples),
         records: public_samples,
         learning_rate: learn.learning_rate,
-        adjacency: privacy.adjacency,
-        sampling: privacy.sampling.declared(learn.batch_fraction),
-        noise: privacy.noise,
+        adjacency: experiment.adjacency(),
+        sampling: learn.sampling.declared(learn.batch_fraction),
+        noise: experiment.noise(),
         sigma_artificial: 0.0,
         sigma_channel: 0.0,
         kappa: 0.0,
@@ -211,10 +211,9 @@ pub(super) fn terms(
     let mut devices = Vec::with_capacity(public_samples.len());
     for (device, &samples) in (0..).zip(public_samples) {
         let release = release(experiment, samples);
-        let filter = match certified(experiment) {
-            false => None,
-            true => {
-                let sigma = experiment.privacy.initial_sigma.map(|s| s * mean / f64::from(samples));
+        let filter = match &experiment.privacy {
+            Some(privacy) if experiment.is_certified() => {
+                let sigma = privacy.initial_sigma().map(|s| s * mean / f64::from(samples));
                 let noise = match sigma {
                     Some(sigma_artificial) => {
                         let noisy = Release { sigma_artificial, ..release.clone() };
@@ -227,12 +226,13 @@ pub(super) fn terms(
                 Some(match known.get(&key) {
                     Some(filter) => filter.clone(),
                     None => {
-                        let filter = filter(experiment, &release, noise, declared)?;
+                        let filter = filter(experiment, privacy, &release, noise, declared)?;
                         known.insert(key, filter.clone());
                         filter
                     }
                 })
             }
+            _ => None,
         };
         devices.push(DeviceTerms { release, filter });
     }
@@ -242,15 +242,11 @@ pub(super) fn terms(
 /// Whether releases are not all equal: a label histogram is among them, noise of the channel makes
 /// some cheaper, or another run has other ones.
 fn has_other_costs(experiment: &Experiment) -> bool {
-    experiment.aggregate.histograms == Some(Histograms::Noisy)
-        || experiment.privacy.channel_trust > 0.0
-        || experiment.privacy.budget_share.is_some()
-}
-
-/// Whether each device has a budget that is enforced.
-pub(crate) fn certified(experiment: &Experiment) -> bool {
-    let privacy = &experiment.privacy;
-    privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None
+    matches!(experiment.aggregate.rule.histograms(), Some(Histograms::Noisy(_)))
+        || experiment
+            .privacy
+            .as_ref()
+            .is_some_and(|privacy| privacy.channel_trust > 0.0 || privacy.budget_fraction < 1.0)
 }
 
 /// The filter of a device: GDP for unamplified Gaussians; where sampling is counted, a plan costed
@@ -259,14 +255,15 @@ pub(crate) fn certified(experiment: &Experiment) -> bool {
 /// multiplier of `privacy.initial_sigma`, from which ε follows.
 fn filter(
     experiment: &Experiment,
+    privacy: &Privacy,
     release: &Release,
     noise: Option<f64>,
     declared: Option<FilterKind>,
 ) -> Result<Filter, PrivatizeError> {
-    let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
+    let rounds = experiment.run.rounds;
     let (_, template) = unit(release)?;
-    let given = privacy.epsilon;
-    let budget = |epsilon: f64| match (privacy.initial_sigma, (1e-3..=1e6).contains(&epsilon)) {
+    let given = privacy.epsilon();
+    let budget = |epsilon: f64| match (privacy.initial_sigma(), (1e-3..=1e6).contains(&epsilon)) {
         (Some(sigma), false) => Err(PrivatizeError::InitialSigma { sigma, epsilon }),
         _ => Ok(Budget::new(epsilon, privacy.delta)?),
     };
@@ -280,8 +277,8 @@ fn filter(
             };
             Filter::gdp(budget(epsilon)?)?
         }
-        (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorName::Uniform)
-            if (privacy.ledger.is_none() && !has_other_costs(experiment))
+        (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorConfig::Uniform)
+            if (experiment.run.ledger.is_none() && !has_other_costs(experiment))
                 || adjacency == Adjacency::ReplaceOne =>
         {
             if let Some(kind @ FilterKind::Plan { epsilon, mechanism, .. }) = declared {

@@ -8,7 +8,8 @@ use lapa_privacy::mechanism::clip;
 
 use super::answers::{Answers, Kept, Number, Question};
 use super::{Facts, RemoteError, checked};
-use crate::config::{Experiment, Histograms};
+use crate::aggregate::Histograms;
+use crate::config::Experiment;
 use crate::data::{Dataset, Split};
 use crate::federation::{self, FederationError};
 use crate::learn::{Holding, Learner, LocalUpdate};
@@ -63,9 +64,9 @@ impl Device {
         seeded: bool,
         ledger: &Path,
     ) -> Result<Self, RemoteError> {
-        let spec = &experiment.partition;
+        let scheme = &*experiment.partition.scheme;
         let seed = experiment.run.seed;
-        let parts = crate::partition::partition(spec, &data.train.labels, data.classes, seed)
+        let parts = crate::partition::partition(scheme, &data.train.labels, data.classes, seed)
             .map_err(FederationError::from)?;
         let Some(part) = parts.devices.get(device as usize) else {
             let devices = parts.devices.len();
@@ -107,7 +108,7 @@ impl Device {
                 records.labels[at]
             )));
         }
-        if experiment.privacy.initial_sigma.is_some() {
+        if experiment.initial_sigma().is_some() {
             return Err(needs_epsilon());
         }
         let sizes = [records.len() as u32];
@@ -170,7 +171,7 @@ impl Device {
     ) -> Result<Self, RemoteError> {
         let experiment = checked(experiment, seeded)?;
         super::check_model_elsewhere(&experiment)?;
-        if experiment.privacy.initial_sigma.is_some() {
+        if experiment.initial_sigma().is_some() {
             return Err(needs_epsilon());
         }
         if samples == 0 || parameters == 0 {
@@ -205,7 +206,7 @@ impl Device {
             epsilon_ever: self.budget.largest_epsilon()?,
             delta,
             left,
-            seeded: self.experiment.privacy.entropy == crate::config::Entropy::Seed,
+            seeded: self.experiment.run.entropy == crate::config::Entropy::Seed,
         })
     }
 
@@ -236,7 +237,7 @@ impl Device {
             ));
         };
         let mut update = LocalUpdate::default();
-        let grid = grid(&experiment.learn, &experiment.privacy)?;
+        let grid = grid(&experiment)?;
         let batches = federation::batches(experiment, *samples);
         let (learn, device) = (&experiment.learn, *device);
         let holding = Holding { data: records, samples: all, batches, grid };
@@ -303,14 +304,14 @@ impl Device {
     /// `share` of its budget, or exact where they are declared public.
     pub fn histogram(&mut self, run: &str, share: f64) -> Result<Vec<f64>, RemoteError> {
         let exact = || self.label_counts.iter().map(|&count| f64::from(count)).collect();
-        match self.experiment.aggregate.histograms {
+        match self.experiment.aggregate.rule.histograms() {
             None => {
                 return Err(RemoteError::Turn(
                     "aggregate.rule of this device's configuration reads no label histograms",
                 ));
             }
             Some(Histograms::Public) => return Ok(exact()),
-            Some(Histograms::Noisy | Histograms::Exact) => {}
+            Some(Histograms::Noisy(_) | Histograms::Exact) => {}
         }
         let question = Question { run, round: 0, what: "histogram", share, values: &[] };
         let _lock = self.answers.lock()?;
@@ -359,7 +360,7 @@ fn answer(
     }
     let granted = budget.grant(run, round, question.share)?;
     compute(update)?;
-    let grid = grid(&experiment.learn, &experiment.privacy)?;
+    let grid = grid(&experiment)?;
     let mut rng =
         federation::rng(experiment, experiment.run.seed, Purpose::Noise, round, budget.device())?;
     let update = PrivateUpdate::new(update, &granted, grid.as_ref(), &mut *rng, Vec::new())?;

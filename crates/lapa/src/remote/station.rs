@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::vet::{Dropped, Reason, vet};
 use super::{Facts, RemoteError, check_model_elsewhere, checked};
+use crate::aggregate::Histograms;
 use crate::atomic::write_atomically;
-use crate::config::{Experiment, Histograms};
+use crate::config::Experiment;
 use crate::data::{Dataset, Split};
 use crate::federation::{Federation, FederationError};
 use crate::files;
@@ -189,12 +190,12 @@ impl BaseStation {
             return Ok(Vec::new());
         }
         let federation = &mut self.run.federation;
-        let aggregate = &federation.experiment().aggregate;
-        let (histograms, part) = (aggregate.histograms, aggregate.histogram_share);
+        let histograms = federation.experiment().aggregate.rule.histograms();
+        let part = histograms.and_then(|histograms| histograms.budget_fraction());
         let devices = 0..federation.budgets.devices();
         let granted = match histograms {
             Some(Histograms::Public) | None => devices.map(|_| true).collect::<Vec<_>>(),
-            Some(Histograms::Noisy | Histograms::Exact) => {
+            Some(Histograms::Noisy(_) | Histograms::Exact) => {
                 let granted = federation.budgets.grant_histograms(part)?;
                 granted.iter().map(Option::is_some).collect()
             }
@@ -244,7 +245,7 @@ impl BaseStation {
     }
 
     fn needs_histograms(&self) -> bool {
-        let reads = self.experiment().aggregate.rule.reads_labels();
+        let reads = self.experiment().aggregate.rule.histograms().is_some();
         reads && !self.run.federation.weighting().knows_labels()
     }
 
@@ -352,7 +353,7 @@ fn check_devices(
                 devices.len() - 1
             )));
         }
-        let (rounds, delta) = (experiment.run.rounds, experiment.privacy.delta);
+        let (rounds, delta) = (experiment.run.rounds, experiment.delta());
         let differs = |what: &str, has: String, expected: String| {
             Err(RemoteError::Devices(format!(
                 "device {place} has {what} {has}, but the base station has {expected}: give both \

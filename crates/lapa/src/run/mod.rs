@@ -30,7 +30,7 @@ pub use folder::{Machine, Manifest, RunFolder, fingerprint, is_free};
 pub use witness::{KeyedHash, ManifestData};
 
 use crate::atomic::write_atomically;
-use crate::config::{Experiment, NoiseControl, SwitchRule};
+use crate::config::{Experiment, NoiseControl};
 use crate::data::Dataset;
 use crate::federation::{Federation, FederationError};
 use crate::files::{self, Folder};
@@ -244,18 +244,18 @@ impl Run {
         paths: impl IntoIterator<Item = PathBuf>,
     ) -> Result<Self, RunError> {
         let run = new_run_id()?;
-        if let Some(path) = federation.experiment().privacy.ledger.clone() {
+        if let Some(path) = federation.experiment().run.ledger.clone() {
             // Before a folder is made: it may refuse.
             record_in(&mut federation, &path, &run)?;
         }
         let folder = RunFolder::create(paths, |partial| {
             // From the first moment on, so that a missing ledger is always a lost one.
-            let own = match federation.experiment().privacy.ledger {
+            let own = match federation.experiment().run.ledger {
                 None => Some(Ledger::open(&partial.join(LEDGER)).map_err(PrivatizeError::from)?),
                 Some(_) => None,
             };
             let ledger = own.as_ref().unwrap_or(federation.budgets.ledger());
-            let entropy = federation.experiment().privacy.entropy;
+            let entropy = federation.experiment().run.entropy;
             let data = ManifestData::new(federation.data(), entropy, ledger)
                 .map_err(PrivatizeError::from)?;
             let config = federation.experiment().to_toml();
@@ -266,7 +266,7 @@ impl Run {
             MetricsWriter::create(&partial.join(METRICS))?.sync()?;
             save_checkpoint(partial, &federation, 0, 0.0)
         })?;
-        if federation.experiment().privacy.ledger.is_none() {
+        if federation.experiment().run.ledger.is_none() {
             record_in(&mut federation, &folder.path().join(LEDGER), &run)?;
         }
         let metrics = MetricsWriter::open_at(&folder.path().join(METRICS), 0)?;
@@ -403,7 +403,7 @@ impl Run {
         observe::write_parquet(&metrics, &folder.join("metrics.parquet"))?;
         let plots = Folder::open(&folder).and_then(|folder| folder.subfolder("plots"));
         let plots = plots.map_err(RunError::io("write plots to", &folder))?;
-        let sigma = self.federation.experiment().privacy.initial_sigma;
+        let sigma = self.federation.experiment().initial_sigma();
         crate::plot::plot_run(&records, sigma, &plots)?;
         let summary = self.summary(&records)?;
         write_json(&folder.join(SUMMARY), &summary)?;
@@ -434,9 +434,9 @@ pub(crate) fn refuse_others(
 fn switching_round(federation: &Federation) -> Option<SwitchingRound> {
     let (control, budgets) = (&federation.experiment().control, federation.budgets());
     let each = (0..budgets.devices()).map(|device| budgets.switching_round(device));
-    match (control.noise, control.switch_rule) {
-        (NoiseControl::Always, _) => None,
-        (_, Some(SwitchRule::Sum)) => each.max().flatten().map(SwitchingRound::All),
+    match control.noise {
+        NoiseControl::Always => None,
+        noise if noise.goes_by_sum() => each.max().flatten().map(SwitchingRound::All),
         _ => Some(SwitchingRound::Each(each.collect())),
     }
 }

@@ -67,7 +67,7 @@ impl Manifest {
         experiment: &Experiment,
         data: &Dataset,
     ) -> Result<(), RunError> {
-        let same = match experiment.privacy.entropy {
+        let same = match experiment.run.entropy {
             Entropy::Seed => self.data.files == data.hashes,
             Entropy::Os => {
                 let path = ledger_of(folder, experiment)?;
@@ -86,7 +86,7 @@ impl Manifest {
 
 /// The ledger of the run in `folder`, which must be there.
 pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBuf, RunError> {
-    let ledger = experiment.privacy.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
+    let ledger = experiment.run.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
     match ledger.is_file() {
         true => Ok(ledger),
         false => Err(RunError::NoLedger { path: folder.into(), ledger }),

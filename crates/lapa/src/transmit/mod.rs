@@ -4,7 +4,7 @@ mod links;
 mod uplink;
 
 pub use links::{Link, LinkError, Links};
-pub use uplink::{Airtime, Uplink};
+pub use uplink::{Airtime, Uplink, UplinkConfig};
 
 use crate::privatize::PrivateUpdate;
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use lapa::aggregate::Threshold;
-use lapa::config::{Experiment, UplinkName};
+use lapa::config::{Experiment, Places};
 use lapa::model::network;
 use lapa::observe::{Quantiles, number};
-use lapa::transmit::{Airtime, Link, Links, Uplink};
+use lapa::transmit::{Airtime, Link, Links, Uplink, UplinkConfig};
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -70,14 +70,14 @@ impl<'a> Table<'a> {
             network(&experiment.model, rows, cols, classes).map_err(|error| usage(&error))?;
         let coordinates = network.parameter_count();
         let mut transmit = experiment.transmit.clone();
-        if transmit.uplink == UplinkName::Ideal {
+        if transmit.uplink == UplinkConfig::Ideal {
             // It costs nothing; what the links would cost says more.
-            transmit.uplink = UplinkName::Analog;
+            transmit.uplink = UplinkConfig::Analog;
         }
         let uplink = Uplink::new(&transmit).map_err(|error| usage(&error))?;
         let limits = limits(&experiment.aggregate);
-        let threshold = experiment.aggregate.threshold();
-        let ideal = experiment.transmit.uplink == UplinkName::Ideal;
+        let threshold = experiment.aggregate.threshold;
+        let ideal = experiment.transmit.uplink == UplinkConfig::Ideal;
         let all = ideal && threshold == Threshold::None;
         let sends = |link: &Link| all || link.passes(&threshold);
         let row = |link: &Link| -> Result<Row, Failure> {
@@ -108,7 +108,10 @@ impl<'a> Table<'a> {
 
     /// Draws and prints.
     pub fn show(&self, folder: &Path, format: Format) -> Result<(), Failure> {
-        let regions = self.experiment.radio.regions.as_deref().unwrap_or_default();
+        let regions: &[_] = match &self.experiment.radio.places {
+            Places::Positions(_) => &[],
+            Places::Regions(regions) => regions,
+        };
         let plots =
             lapa::plot::plot_links(&self.places, &self.links, regions, &folder.join("link"))?;
         match format {
@@ -186,7 +189,7 @@ impl<'a> Table<'a> {
              in {} bytes",
             time.0, energy.0, self.coordinates, self.bytes
         ));
-        if self.experiment.transmit.uplink == UplinkName::Ideal {
+        if self.experiment.transmit.uplink == UplinkConfig::Ideal {
             lines.push(
                 "transmit.uplink = \"ideal\" does not use these links, except for a threshold; time, \
                  energy and bytes are those that \"analog\" would take"

@@ -84,8 +84,8 @@ pub fn table_of(
          privacy.channel_trust {}.\n",
         table(&header, &rows),
         experiment.run.rounds,
-        experiment.privacy.delta,
-        experiment.privacy.channel_trust,
+        experiment.delta(),
+        experiment.channel_trust(),
     );
     if let Some(policy) = choices.iter().find_map(|choice| choice.policy_relative) {
         text += &format!(
@@ -107,7 +107,7 @@ pub fn table_of(
         };
         if best.worst_under_noising > 1.0 {
             text += "It leaves devices with less noise than privacy asks for: the sum rule allows \
-                     that. Use control.switch_rule = \"per-device\" or control.noise = \
+                     that. Use control.switch.rule = \"per-device\" or control.noise = \
                      \"top-up\".\n";
         }
         text += &format!(

@@ -12,14 +12,14 @@ const SMALL: &str = r#"
     profile = "paper"
     run = { rounds = 3, evaluate_every = 1, threads = 1 }
     data.name = "synthetic"
-    partition = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
+    partition.mix = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
     model.name = "logistic"
     radio.noise_power_w = 1e-12
     transmit = { uplink = "analog", access = "orthogonal" }
 "#;
 const SWITCH: &str = r#"
     privacy = { initial_sigma = 0.05, channel_trust = 1 }
-    control = { noise = "switch", switch_rule = "sum" }
+    control = { noise = "switch", switch.rule = "sum" }
 "#;
 const CERTIFIED: &str = r#"
     privacy = { basis = "certified", epsilon = 8 }
