@@ -26,7 +26,7 @@ seed = 1
 evaluate_every = {rounds}
 [data]
 name = "synthetic"
-[partition]
+[partition.mix]
 iid = {nodes}
 non_iid = 0
 iid_samples = [60, 60]

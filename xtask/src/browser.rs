@@ -35,12 +35,12 @@ const CONFIG: &str = r#"
 profile = "paper"
 run = { rounds = 4, evaluate_every = 1 }
 data.name = "synthetic"
-partition = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
+partition.mix = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
 model.name = "logistic"
 privacy = { initial_sigma = 0.05, channel_trust = 1 }
 radio.noise_power_w = 1e-12
 transmit = { uplink = "analog", access = "orthogonal" }
-control = { noise = "switch", switch_rule = "sum" }
+control = { noise = "switch", switch.rule = "sum" }
 "#;
 
 /// Makes the pages and opens them. Without a browser, and without a way to get one, it says so.

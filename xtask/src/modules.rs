@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("radio", &["device", "pool", "seed"]),
     ("station", &["budget", "model", "radio", "seed"]),
     ("federation", &["budget", "data", "observe", "radio", "station"]),
-    ("round", &["federation", "observe", "radio"]),
+    ("round", &["budget", "federation", "observe", "radio"]),
     (
         "simulation",
         &[

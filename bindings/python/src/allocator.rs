@@ -5,12 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::allocate::{
-    Allocator as Inner, Arb, Ask, DeviceTranscript, Lapa, OptimalSplit, Pid, PidError, Transcript,
-    Uniform,
+    AllocateError, Allocator as Inner, AllocatorConfig, Ask, Basis, DeviceTranscript, PidError,
+    Transcript,
 };
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::{Value, json};
 
 use crate::device::Values;
 use crate::error::Raise;
@@ -20,7 +21,7 @@ use crate::error::Raise;
 /// Without `epsilon` each device has a capacity of its own (basis certified) and shares are parts of
 /// what it has left, in the currency of its filter. With `epsilon`, one total is shared by all rounds
 /// and devices by the paper's formulas (basis paper), and shares are ε_k. It reads noisy gradients and
-/// public numbers only.
+/// public numbers only. The other parameters are those of `[privacy.lapa]`, with its defaults.
 ///
 /// >>> import numpy
 /// >>> allocator = lapa.Allocator("lapa", rounds=10, devices=2)
@@ -47,63 +48,39 @@ impl Allocator {
 #[pymethods]
 impl Allocator {
     #[new]
-    #[pyo3(signature = (name="lapa", *, rounds, devices, epsilon=None, pid_proportional=0.5,
-                        pid_integral=0.5, pid_window=5, pid_error=None, decay=5.0, seed=0))]
+    #[pyo3(signature = (name="lapa", *, rounds, devices, epsilon=None, proportional=None,
+                        integral=None, window=None, error=None, decay=None, seed=0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         name: &str,
         rounds: u32,
         devices: u32,
         epsilon: Option<f64>,
-        pid_proportional: f64,
-        pid_integral: f64,
-        pid_window: u32,
-        pid_error: Option<&str>,
-        decay: f64,
+        proportional: Option<f64>,
+        integral: Option<f64>,
+        window: Option<u32>,
+        error: Option<&str>,
+        decay: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
-        let error: PidError = match (pid_error, epsilon) {
-            (Some(name), _) => serde_json::from_value(name.into())
-                .map_err(|error| PyValueError::new_err(format!("pid_error: {error}")))?,
-            // As in a configuration.
-            (None, Some(_)) => PidError::Relative,
-            (None, None) => PidError::Debiased,
-        };
-        let pid = Pid {
-            proportional: pid_proportional,
-            integral: pid_integral,
-            window: pid_window,
-            error,
-        };
-        let made = || -> Result<Box<dyn Inner>, lapa_privacy::allocate::AllocateError> {
-            Ok(match (name, epsilon) {
-                ("uniform", None) => Box::new(Uniform::certified(rounds)?),
-                ("uniform", Some(total)) => Box::new(Uniform::paper(total, rounds, devices)?),
-                ("arb", None) => Box::new(Arb::certified(rounds)?),
-                ("arb", Some(total)) => Box::new(Arb::paper(total, rounds, devices)?),
-                ("lapa", None) => Box::new(Lapa::certified(rounds, devices, pid, decay)?),
-                ("lapa", Some(total)) => Box::new(Lapa::paper(total, rounds, devices, pid, decay)?),
-                (_, total) => {
-                    Box::new(OptimalSplit::paper(total.unwrap_or_default(), rounds, devices)?)
-                }
-            })
-        };
-        match (name, epsilon) {
-            ("uniform" | "arb" | "lapa", _) | ("optimal-split", Some(_)) => {}
-            ("optimal-split", None) => {
-                return Err(PyValueError::new_err(
-                    "optimal-split divides one total budget over the devices: epsilon is required",
-                ));
-            }
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "allocator = \"{name}\": expected \"lapa\", \"uniform\", \"arb\" or \
-                     \"optimal-split\""
-                )));
-            }
+        let basis = if epsilon.is_some() { Basis::Paper } else { Basis::Certified };
+        let mut given = json!({
+            "proportional": proportional,
+            "integral": integral,
+            "window": window,
+            "error": error,
+            "decay": decay,
+        });
+        if let Value::Object(given) = &mut given {
+            given.retain(|_, value| !value.is_null());
         }
-        let inner = Mutex::new(made().map_err(Raise::raise)?);
-        Ok(Self { inner, name: name.into(), seed })
+        let config = config(name, given, basis)
+            .map_err(|error| PyValueError::new_err(format!("allocator is \"{name}\": {error}")))?;
+        let inner = config.build(epsilon, rounds, devices).map_err(|error| match error {
+            AllocateError::OnePot => PyValueError::new_err(error.to_string()),
+            error => error.raise(),
+        })?;
+        Ok(Self { inner: Mutex::new(inner), name: name.into(), seed })
     }
 
     /// The shares of the devices in `left` in a round; rounds must ascend.
@@ -202,4 +179,21 @@ fn of(numbers: Option<&BTreeMap<u32, f64>>, what: &str, device: u32, absent: f64
             .copied()
             .ok_or_else(|| PyKeyError::new_err(format!("{what} has no device {device}"))),
     }
+}
+
+/// The allocator of a name with these parameters, and the defaults of a configuration.
+fn config(name: &str, given: Value, basis: Basis) -> serde_json::Result<AllocatorConfig> {
+    let has_error = given.get("error").is_some();
+    if given == json!({})
+        && let Ok(config) = serde_json::from_value(json!(name))
+    {
+        return Ok(config);
+    }
+    let mut config = serde_json::from_value(json!({ name: given }))?;
+    if let AllocatorConfig::Lapa(lapa) = &mut config
+        && !has_error
+    {
+        lapa.error = PidError::default_for(basis);
+    }
+    Ok(config)
 }

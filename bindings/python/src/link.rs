@@ -1,8 +1,7 @@
 //! `lapa.link`: the radio links of a configuration.
 
-use lapa::config::UplinkName;
-use lapa::radio::Links;
 use lapa::radio::Threshold;
+use lapa::radio::{Links, UplinkConfig};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -14,7 +13,7 @@ use crate::error::Raise;
 /// device, distance_m, path_loss_db, power_w, snr_db, sinr_db, ser (symbol error rate) and sends
 /// (whether it may send). Positions and channels follow from the configuration and its seed alone.
 ///
-/// >>> links = lapa.link({"partition": {"iid": 2, "non_iid": 3}})
+/// >>> links = lapa.link({"partition": {"mix": {"iid": 2, "non_iid": 3}}})
 /// >>> links["device"], len(links["sinr_db"])
 /// ([0, 1, 2, 3, 4], 5)
 #[pyfunction]
@@ -27,10 +26,10 @@ pub fn link<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let experiment = experiment(config, changes)?;
     let mut links = Links::new(&experiment).map_err(Raise::raise)?;
-    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.of(round, &devices).map_err(Raise::raise)?;
-    let threshold = experiment.aggregate.threshold();
-    let ideal = experiment.transmit.uplink == UplinkName::Ideal && threshold == Threshold::None;
+    let threshold = experiment.aggregate.threshold;
+    let ideal = experiment.transmit.uplink == UplinkConfig::Ideal && threshold == Threshold::None;
     let db = |ratio: f64| 10.0 * ratio.log10();
     let dict = PyDict::new(py);
     dict.set_item("device", &devices)?;

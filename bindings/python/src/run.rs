@@ -65,7 +65,7 @@ impl RunResult {
 /// ...     "data": {"name": "synthetic"},
 /// ...     "model": {"name": "logistic"},
 /// ...     "run": {"rounds": 3, "seed": 1, "evaluate_every": 1},
-/// ...     "partition": {"iid": 2, "non_iid": 1, "iid_samples": 60, "non_iid_samples": 60},
+/// ...     "partition": {"mix": {"iid": 2, "non_iid": 1, "iid_samples": 60, "non_iid_samples": 60}},
 /// ...     "privacy": {"epsilon": 8},
 /// ... }
 /// >>> result = lapa.run(config)

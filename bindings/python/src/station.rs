@@ -29,7 +29,7 @@ use crate::error::Raise;
 /// ... model.name = "logistic"
 /// ... transmit.uplink = "ideal"
 /// ... run = { rounds = 2, seed = 1 }
-/// ... partition = { iid = 2, non_iid = 1, iid_samples = 50, non_iid_samples = 50 }
+/// ... partition.mix = { iid = 2, non_iid = 1, iid_samples = 50, non_iid_samples = 50 }
 /// ... privacy.epsilon = 8
 /// ... '''
 /// >>> devices = [lapa.Device(config, k, ledger=folder / f"{k}.db", seeded=True) for k in range(3)]

@@ -15,7 +15,7 @@ model.name = "logistic"
 transmit.uplink = "ideal"
 run = { rounds = 4, seed = 3, evaluate_every = 2 }
 learn = { batch_fraction = 0.25, momentum = 0.5 }
-partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+partition.mix = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
 privacy.epsilon = 8
 """
 

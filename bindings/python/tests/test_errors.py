@@ -19,11 +19,11 @@ def test_configurations(small, tmp_path):
     raises(lapa.ConfigError, "cannot read nowhere.toml", lapa.run, "nowhere.toml")
     raises(TypeError, "config must be a path", lapa.run, 3)
     raises(ValueError, "is not a valid value", lapa.run, {"run": {"rounds": float("nan")}})
-    raises(lapa.ConfigError, "partition", lapa.run, small, changes=["partition.iid_samples=50000"])
+    raises(lapa.ConfigError, "partition", lapa.run, small, changes=["partition.mix.iid_samples=50000"])
     raises(lapa.DataError, "idx", lapa.run, small, changes=[f"data.name=idx:{tmp_path}"])
     raises(ValueError, "resume cannot be combined", lapa.run, small, resume=tmp_path)
     raises(lapa.LapaError, "is not the folder of a run", lapa.run, resume=tmp_path)
-    raises(lapa.LedgerError, "need a ledger", lapa.run, small, changes=["privacy.entropy=os"])
+    raises(lapa.LedgerError, "need a ledger", lapa.run, small, changes=["run.entropy=os"])
 
 
 def test_the_texts_are_those_of_the_program(small, tmp_path, binary):

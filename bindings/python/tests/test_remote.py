@@ -44,7 +44,7 @@ class Federation:
     [
         [],
         ["privacy.allocator=lapa"],
-        ["privacy.allocator=lapa", "privacy.sampling=fixed", "aggregate.rule=fedadp"],
+        ["privacy.allocator=lapa", "learn.sampling=fixed", "aggregate.rule=fedadp"],
     ],
 )
 def test_seeded_devices_are_the_simulator_bit_by_bit(small, tmp_path, changes):
@@ -75,7 +75,7 @@ def test_seeded_devices_are_the_simulator_bit_by_bit(small, tmp_path, changes):
 
 
 def test_label_histograms_come_first(small, tmp_path):
-    config = small + '\naggregate = { rule = "wasserstein", histograms = "noisy" }\n'
+    config = small + '\naggregate = { rule = "wasserstein", wasserstein.histograms = "noisy" }\n'
     federation = Federation(config, tmp_path, seeded=True)
     with pytest.raises(lapa.LapaError, match="histograms come before"):
         federation.station.ask(ALL)

@@ -29,8 +29,8 @@ pub enum AuditError {
     },
     /// Real releases are not repeated.
     #[error(
-        "privacy.entropy = \"os\" makes real releases; an audit would repeat them and spend the \
-         devices' budgets. Audit the same configuration with privacy.entropy = \"seed\""
+        "run.entropy = \"os\" makes real releases; an audit would repeat them and spend the \
+         devices' budgets. Audit the same configuration with run.entropy = \"seed\""
     )]
     RealReleases,
     /// Canaries that memory should not hold.

@@ -1,8 +1,9 @@
 //! One repeated run, which serves several attacks.
 
-use lapa::config::{Experiment, ObserveDevices, Start, UplinkName};
+use lapa::config::{Experiment, ObserveDevices, Start};
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, RoundRecord};
+use lapa::radio::UplinkConfig;
 use lapa::simulation::{Event, Setup, Simulation};
 use lapa_privacy::Release;
 
@@ -71,9 +72,9 @@ pub fn repeat(
     experiment.observe.devices = ObserveDevices::List;
     // Nobody looks at the accuracy.
     experiment.run.evaluate_every = experiment.run.rounds.max(1);
-    let trust = experiment.privacy.channel_trust;
+    let trust = experiment.channel_trust();
     if trust == 0.0 {
-        experiment.transmit.uplink = UplinkName::Ideal;
+        experiment.transmit.uplink = UplinkConfig::Ideal;
     }
     let network = || {
         let train = &planted.data.train;

@@ -37,10 +37,10 @@ impl Subject {
     /// Repeats nothing that would spend a real budget: entropy must be the seed's. What is repeated
     /// is recorded in memory, never on the experiment's own ledger.
     pub fn new(mut experiment: Experiment, data: Dataset) -> Result<Self, AuditError> {
-        if experiment.privacy.entropy == Entropy::Os {
+        if experiment.run.entropy == Entropy::Os {
             return Err(AuditError::RealReleases);
         }
-        experiment.privacy.ledger = None;
+        experiment.run.ledger = None;
         if experiment.control.power.needs_pilot() {
             // Powers change what the channel adds, not what a device may release.
             experiment.control.power = PowerChoice::Equal;

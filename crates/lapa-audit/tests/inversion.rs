@@ -231,7 +231,7 @@ fn subject(data: Dataset, changes: &[&str]) -> Subject {
         data.name = 'synthetic'
         run = { rounds = 6, seed = 3, threads = 1 }
         model.name = 'logistic'
-        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+        partition.mix = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
     Subject::new(Experiment::from_toml(text, "test", &changes).unwrap(), data).unwrap()
@@ -343,10 +343,10 @@ fn certified_noise_hides_images_of_mnist() {
     let whole =
         ["data.name = 'mnist'", "run.rounds = 150", "run.threads = 0", "model.name = 'cnn'"];
     let sizes = [
-        "partition.iid = 5",
-        "partition.non_iid = 10",
-        "partition.iid_samples = [3000, 5000]",
-        "partition.non_iid_samples = [3000, 5000]",
+        "partition.mix.iid = 5",
+        "partition.mix.non_iid = 10",
+        "partition.mix.iid_samples = [3000, 5000]",
+        "partition.mix.non_iid_samples = [3000, 5000]",
     ];
     let findings = audit(
         &subject(data, &[&whole[..], &sizes, &["privacy.epsilon = 8"]].concat()),
@@ -367,10 +367,10 @@ fn the_risk_of_leakage_on_mnist() {
         "run.threads = 0",
         "model.name = 'cnn'",
         "model.norm = 'none'",
-        "partition.iid = 5",
-        "partition.non_iid = 10",
-        "partition.iid_samples = [3000, 5000]",
-        "partition.non_iid_samples = [3000, 5000]",
+        "partition.mix.iid = 5",
+        "partition.mix.non_iid = 10",
+        "partition.mix.iid_samples = [3000, 5000]",
+        "partition.mix.non_iid_samples = [3000, 5000]",
     ];
     for changes in [&[][..], &["privacy.initial_sigma = 0.1"]] {
         let findings = audit(&subject(data.clone(), &[&whole[..], changes].concat()), Effort::Full);

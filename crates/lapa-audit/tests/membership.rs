@@ -39,8 +39,8 @@ fn scenario(changes: &[&str]) -> Experiment {
 #[test]
 fn both_scenarios_train_alike() {
     let (plain, private) = (scenario(&[]), scenario(&[CERTIFIED]));
-    assert_eq!(plain.privacy.epsilon, None);
-    assert_eq!(private.privacy.epsilon, Some(8.0));
+    assert_eq!(plain.privacy, None);
+    assert_eq!(private.privacy.unwrap().epsilon(), Some(8.0));
     assert_eq!((plain.model, plain.partition), (private.model, private.partition));
 }
 

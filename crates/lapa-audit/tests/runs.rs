@@ -17,7 +17,7 @@ fn subject(changes: &[&str]) -> Subject {
         run = { rounds = 6, seed = 3, threads = 1, evaluate_every = 6, checkpoint_every = 4 }
         model.name = 'logistic'
         learn = { batch_fraction = 0.25, momentum = 0 }
-        partition = { iid = 2, non_iid = 2, iid_samples = [100, 150], non_iid_samples = [100, 150] }
+        partition.mix = { iid = 2, non_iid = 2, iid_samples = [100, 150], non_iid_samples = [100, 150] }
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
     Subject::new(Experiment::from_toml(text, "test", &changes).unwrap(), digits(1200, 20)).unwrap()
@@ -57,8 +57,8 @@ fn certified_runs_of_all_kinds_pass() {
         &["privacy.epsilon=2"][..],
         &["privacy.epsilon=1", "privacy.adjacency=replace-one"],
         &["privacy.epsilon=1", "privacy.adjacency=add-remove", "privacy.allocator=lapa"],
-        &["privacy.epsilon=1", "privacy.sampling=fixed"],
-        &["privacy.epsilon=1", "privacy.sampling=full", "learn.batch_fraction=1"],
+        &["privacy.epsilon=1", "learn.sampling=fixed"],
+        &["privacy.epsilon=1", "learn.sampling=full", "learn.batch_fraction=1"],
         &["privacy.epsilon=1", "privacy.noise=discrete-gaussian"],
         &["privacy.epsilon=8", "transmit.uplink=digital"],
         &[
@@ -102,7 +102,7 @@ fn canaries_are_found_where_there_is_little_noise() {
 /// Without noise nothing is claimed, and nothing can be refuted.
 #[test]
 fn a_run_without_noise_claims_nothing() {
-    let findings = audit(&["privacy.allocator=none"], 1);
+    let findings = audit(&["privacy=none"], 1);
     assert_eq!(findings[0].verdict, Verdict::NotJudged);
     assert_eq!(findings[1].verdict, Verdict::NotRefuted);
     assert!(findings[1].epsilon_lower.unwrap() > 1.0, "{:#?}", findings[1]);
@@ -138,8 +138,7 @@ fn refuted(audits: u64) -> [u32; 3] {
     for seed in 0..audits {
         // All records in every batch: the proof is exact, so that there is nothing to spare.
         let run = format!("run.seed={seed}");
-        let changes =
-            ["privacy.epsilon=2", "privacy.sampling=full", "learn.batch_fraction=1", &run];
+        let changes = ["privacy.epsilon=2", "learn.sampling=full", "learn.batch_fraction=1", &run];
         let findings = audit(&changes, seed);
         for (count, finding) in refuted.iter_mut().zip(&findings) {
             *count += u32::from(finding.verdict == Verdict::Refuted);

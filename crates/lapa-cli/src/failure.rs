@@ -15,23 +15,23 @@ pub type Outcome = Result<ExitCode, Failure>;
 pub struct Failure {
     /// 1: it failed; 2: it was asked for something that cannot be.
     code: u8,
-    report: Report,
+    reports: Vec<Report>,
 }
 
 impl Failure {
     /// Bad usage or configuration.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { code: 2, report: Report::new(diagnostic(&message.into())) }
+        Self { code: 2, reports: vec![Report::new(diagnostic(&message.into()))] }
     }
 
     /// Anything else.
     pub fn failed(error: impl std::error::Error) -> Self {
-        Self { code: 1, report: Report::new(diagnostic(&chain(&error))) }
+        Self { code: 1, reports: vec![Report::new(diagnostic(&chain(&error)))] }
     }
 
-    /// Prints the error and gives the exit code.
+    /// Prints the errors and gives the exit code.
     pub fn report(self) -> ExitCode {
-        say_drawn(&format!("{:?}", self.report));
+        self.reports.iter().for_each(|report| say_drawn(&format!("{report:?}")));
         ExitCode::from(self.code)
     }
 }
@@ -51,24 +51,31 @@ impl<E: Blame> From<E> for Failure {
 }
 
 impl Failure {
-    /// A configuration that cannot be, with the lines around the place.
+    /// A configuration that cannot be, with a report for each mistake.
     fn config(error: &ConfigError) -> Self {
-        let place = error.to_string();
-        let place = place.split(error.message()).next().unwrap_or_default();
-        let mut diagnostic = diagnostic(&format!("{place}{}", error.message()));
-        diagnostic.help = error.help().map(visible);
-        let report = match (error.file_name(), error.source_text(), error.span()) {
-            (Some(name), Some(text), Some(span)) if is_short(text, &span) => {
-                // Where the span is among the characters that are spelled out.
-                let at = |byte: usize| text.get(..byte).map_or(0, |before| visible(before).len());
-                let span = at(span.start)..at(span.end);
-                diagnostic.labels = Some(vec![LabeledSpan::underline(span)]);
-                let source = NamedSource::new(visible(name), visible(text));
-                Report::new(diagnostic).with_source_code(source)
-            }
-            _ => Report::new(diagnostic),
-        };
-        Self { code: 2, report }
+        let mut reports: Vec<Report> =
+            std::iter::once(error).chain(error.related()).map(mistake).collect();
+        if error.more() > 0 {
+            reports.push(Report::new(diagnostic(&format!("{} more mistakes", error.more()))));
+        }
+        Self { code: 2, reports }
+    }
+}
+
+/// One mistake in a configuration, with the line that holds it.
+fn mistake(error: &ConfigError) -> Report {
+    let mut diagnostic = diagnostic(&format!("{}: {}", error.place(), error.message()));
+    diagnostic.help = error.help().map(visible);
+    match (error.file_name(), error.source_text(), error.span()) {
+        (Some(name), Some(text), Some(span)) if is_short(text, &span) => {
+            // Where the span is among the characters that are spelled out.
+            let at = |byte: usize| text.get(..byte).map_or(0, |before| visible(before).len());
+            let span = at(span.start)..at(span.end);
+            diagnostic.labels = Some(vec![LabeledSpan::underline(span)]);
+            let source = NamedSource::new(visible(name), visible(text));
+            Report::new(diagnostic).with_source_code(source)
+        }
+        _ => Report::new(diagnostic),
     }
 }
 

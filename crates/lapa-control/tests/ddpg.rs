@@ -232,7 +232,7 @@ fn power_problem(seed: u64, rule: NoiseRule) -> Problem {
 }
 
 fn defaults() -> Settings {
-    Settings::from(&Experiment::from_toml("", "test", &[]).unwrap().control)
+    Settings::from(Experiment::from_toml("", "test", &[]).unwrap().control.ddpg)
 }
 
 /// Within 5 % of what CMA-ES finds; equal power and as many random draws are further away.

@@ -74,7 +74,7 @@ fn the_curvature_of_logistic_regression_at_zero_is_that_of_the_data() {
         data.name = 'synthetic'
         run = { rounds = 2, seed = 3, threads = 2 }
         model.name = 'logistic'
-        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+        partition.mix = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
     ";
     let experiment = Experiment::from_toml(text, "test", &[] as &[Override]).unwrap();
     let data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();

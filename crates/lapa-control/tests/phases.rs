@@ -22,12 +22,12 @@ const SMALL: &str = r#"
     profile = "paper"
     run = { rounds = 8, evaluate_every = 8, checkpoint_every = 2, threads = 1 }
     data.name = "synthetic"
-    partition = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
+    partition.mix = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
     model.name = "logistic"
     privacy = { initial_sigma = 0.05, channel_trust = 1 }
     radio.noise_power_w = 1e-12
     transmit = { uplink = "analog", access = "orthogonal" }
-    control = { noise = "top-up", power = "cma-es", evaluations = 200 }
+    control = { noise = "top-up", power = "cma-es", cma-es.evaluations = 200 }
 "#;
 
 fn experiment(changes: &[&str]) -> Experiment {
@@ -186,11 +186,11 @@ fn the_trace_knows_the_pilots_own_noise() {
 const CERTIFIED: &str = "
     run = { rounds = 6, evaluate_every = 6, threads = 1 }
     data.name = \"synthetic\"
-    partition = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
+    partition.mix = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
     model.name = \"logistic\"
     privacy = { epsilon = 4, channel_trust = 1 }
     transmit = { uplink = \"analog\", access = \"orthogonal\" }
-    control = { noise = \"top-up\", power = \"closed-form\", pilot = \"private\", pilot_share = 0.25 }
+    control = { noise = \"top-up\", power = \"closed-form\", pilot = \"private\", private.budget_fraction = 0.25 }
 ";
 
 #[test]

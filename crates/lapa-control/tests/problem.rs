@@ -491,6 +491,6 @@ fn the_scenario_has_two_noises_of_one_size() {
     let mut channel: Vec<f64> =
         links.iter().map(|link| 5.0 / 21_880f64.sqrt() * (0.5 / link.snr).sqrt()).collect();
     channel.sort_by(f64::total_cmp);
-    let ratio = channel[7] / experiment.privacy.initial_sigma.unwrap();
+    let ratio = channel[7] / experiment.initial_sigma().unwrap();
     assert!((0.3..=0.7).contains(&ratio), "{ratio}");
 }

@@ -7,8 +7,8 @@ use lapa_privacy::OutOfRange;
 use lapa_privacy::allocate::lapa::angle::{contribution, deviation, leave_one_out_deviation};
 use lapa_privacy::allocate::lapa::pid::Noisy;
 use lapa_privacy::allocate::{
-    AllocateError, Allocator, AllocatorState, Arb, Ask, DeviceTranscript, Lapa, OptimalSplit, Pid,
-    PidError, Scalars, Shares, Transcript, Uniform,
+    AllocateError, Allocator, AllocatorState, Arb, Ask, DeviceTranscript, Lapa, LapaConfig,
+    OptimalSplit, PidError, Scalars, Shares, Transcript, Uniform,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -16,7 +16,13 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 use serde_json::Value;
 
-const PID: Pid = Pid { proportional: 0.5, integral: 0.5, window: 5, error: PidError::Relative };
+const PAPER: LapaConfig = LapaConfig {
+    proportional: 0.5,
+    integral: 0.5,
+    window: 5,
+    error: PidError::Relative,
+    decay: DECAY,
+};
 const DECAY: f64 = 5.0;
 
 /// One device's part of a transcript, owned.
@@ -61,15 +67,15 @@ fn rng(seed: u64) -> ChaCha12Rng {
 
 /// Every allocator, with a total or capacity of 8 over `rounds` of `devices`.
 fn all(rounds: u32, devices: u32) -> Vec<(&'static str, bool, Box<dyn Allocator>)> {
-    let debiased = Pid { error: PidError::Debiased, ..PID };
+    let debiased = LapaConfig { error: PidError::Debiased, ..PAPER };
     vec![
         ("uniform", true, Box::new(Uniform::paper(8.0, rounds, devices).unwrap())),
         ("arb", true, Box::new(Arb::paper(8.0, rounds, devices).unwrap())),
-        ("lapa", true, Box::new(Lapa::paper(8.0, rounds, devices, PID, DECAY).unwrap())),
+        ("lapa", true, Box::new(Lapa::paper(8.0, rounds, devices, PAPER).unwrap())),
         ("optimal-split", true, Box::new(OptimalSplit::paper(8.0, rounds, devices).unwrap())),
         ("uniform", false, Box::new(Uniform::certified(rounds).unwrap())),
         ("arb", false, Box::new(Arb::certified(rounds).unwrap())),
-        ("lapa", false, Box::new(Lapa::certified(rounds, devices, debiased, DECAY).unwrap())),
+        ("lapa", false, Box::new(Lapa::certified(rounds, devices, debiased).unwrap())),
     ]
 }
 
@@ -113,18 +119,18 @@ fn lapa_matches_the_reference() {
 
 fn replay(number: usize, case: &Value) {
     let setting = |name: &str| case[name].as_f64().unwrap();
-    let pid = Pid {
+    let config = LapaConfig {
         proportional: setting("proportional"),
         integral: setting("integral"),
         window: setting("window") as u32,
         error: serde_json::from_value(case["error"].clone()).unwrap(),
+        decay: setting("decay"),
     };
     let rounds = case["rounds"].as_array().unwrap();
-    let (count, devices, decay) =
-        (rounds.len() as u32, setting("devices") as u32, setting("decay"));
+    let (count, devices, decay) = (rounds.len() as u32, setting("devices") as u32, config.decay);
     let mut lapa = match case["basis"].as_str().unwrap() {
-        "paper" => Lapa::paper(setting("total"), count, devices, pid, decay).unwrap(),
-        _ => Lapa::certified(count, devices, pid, decay).unwrap(),
+        "paper" => Lapa::paper(setting("total"), count, devices, config).unwrap(),
+        _ => Lapa::certified(count, devices, config).unwrap(),
     };
     for (round, expected) in (1..).zip(rounds) {
         let at = |what: &str| format!("case {number}, round {round}, {what}");
@@ -170,11 +176,11 @@ fn check_memory(lapa: &Lapa, after: &Value, decay: f64, at: impl Fn(&str) -> Str
 /// Which gradient is left out shows in the error; χ² over 3000 draws, α = 10⁻⁶.
 #[test]
 fn each_gradient_is_left_out_equally_often() {
-    let pid = Pid { window: 2, integral: 0.0, error: PidError::Raw, ..PID };
+    let config = LapaConfig { window: 2, integral: 0.0, error: PidError::Raw, ..PAPER };
     let mut rng = rng(1);
     let mut counts = [0u32; 3];
     for _ in 0..3000 {
-        let mut lapa = Lapa::certified(9, 1, pid, DECAY).unwrap();
+        let mut lapa = Lapa::certified(9, 1, config).unwrap();
         for (round, value) in (1..).zip([1.0, 3.0, 8.0]) {
             let one = Sent { device: 0, weight: 1.0, gradient: vec![value], sigma: 0.0 };
             with_transcript(round, &[one], |transcript| lapa.observe(transcript, &mut rng));
@@ -194,7 +200,7 @@ fn each_gradient_is_left_out_equally_often() {
 fn budgets_under_feedback(error: PidError) -> Vec<f64> {
     let (rounds, devices, q) = (30, 4u32, 1000);
     let uniform = 8.0 / f64::from(rounds * devices);
-    let mut lapa = Lapa::paper(8.0, rounds, devices, Pid { error, ..PID }, DECAY).unwrap();
+    let mut lapa = Lapa::paper(8.0, rounds, devices, LapaConfig { error, ..PAPER }).unwrap();
     let mut rng = rng(7);
     let asks: Vec<Ask> = (0..devices).map(|device| ask(device, 0.0)).collect();
     let mut budgets = Vec::new();
@@ -359,11 +365,12 @@ fn no_nan_at_the_edges() {
         vec![],
         vec![one(1, [f32::MAX, f32::MAX])],
     ];
-    let steep = Pid { proportional: f64::MAX, error: PidError::Raw, window: 2, ..PID };
     let mut allocators = all(rounds.len() as u32, 2);
     for decay in [1e-300, 1e300] {
-        let certified = Lapa::certified(rounds.len() as u32, 2, steep, decay).unwrap();
-        let paper = Lapa::paper(8.0, rounds.len() as u32, 2, steep, decay).unwrap();
+        let steep =
+            LapaConfig { proportional: f64::MAX, error: PidError::Raw, window: 2, decay, ..PAPER };
+        let certified = Lapa::certified(rounds.len() as u32, 2, steep).unwrap();
+        let paper = Lapa::paper(8.0, rounds.len() as u32, 2, steep).unwrap();
         allocators.push(("lapa", false, Box::new(certified)));
         allocators.push(("lapa", true, Box::new(paper)));
     }
@@ -385,7 +392,7 @@ fn no_nan_at_the_edges() {
 /// A device alone has no others to be compared with, even if its weight is no 32-bit number.
 #[test]
 fn one_device_has_no_leave_one_out_angle() {
-    let mut lapa = Lapa::certified(9, 1, PID, DECAY).unwrap();
+    let mut lapa = Lapa::certified(9, 1, PAPER).unwrap();
     let one = Sent { device: 0, weight: 1.0 / 3.0, gradient: vec![0.1, 0.7, -3.3], sigma: 0.0 };
     with_transcript(1, &[one], |transcript| lapa.observe(transcript, &mut rng(0)));
     assert_eq!(lapa.allocate(2, &[ask(0, 1.0)]).angles, [None]);
@@ -399,21 +406,22 @@ fn settings_without_meaning_are_refused() {
         AllocateError::Parameter(OutOfRange { name, .. }) => name,
         other => panic!("{other}"),
     };
-    let lapa = |total, rounds, devices, pid, decay| Lapa::paper(total, rounds, devices, pid, decay);
+    let lapa = Lapa::paper;
     for total in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(name(lapa(total, 9, 4, PID, DECAY)), "total_epsilon");
+        assert_eq!(name(lapa(total, 9, 4, PAPER)), "total_epsilon");
         assert!(Uniform::paper(total, 9, 4).is_err());
         assert!(Arb::paper(total, 9, 4).is_err());
         assert!(OptimalSplit::paper(total, 9, 4).is_err());
     }
-    assert_eq!(name(lapa(8.0, 0, 4, PID, DECAY)), "rounds");
-    assert_eq!(name(lapa(8.0, 9, 0, PID, DECAY)), "devices");
-    assert_eq!(name(lapa(8.0, 9, 4, PID, 0.0)), "decay");
-    let pid = |proportional, integral, window| Pid { proportional, integral, window, ..PID };
-    assert_eq!(name(lapa(8.0, 9, 4, pid(-0.1, 0.5, 5), DECAY)), "proportional");
-    assert_eq!(name(lapa(8.0, 9, 4, pid(0.5, f64::NAN, 5), DECAY)), "integral");
+    assert_eq!(name(lapa(8.0, 0, 4, PAPER)), "rounds");
+    assert_eq!(name(lapa(8.0, 9, 0, PAPER)), "devices");
+    assert_eq!(name(lapa(8.0, 9, 4, LapaConfig { decay: 0.0, ..PAPER })), "decay");
+    let config =
+        |proportional, integral, window| LapaConfig { proportional, integral, window, ..PAPER };
+    assert_eq!(name(lapa(8.0, 9, 4, config(-0.1, 0.5, 5))), "proportional");
+    assert_eq!(name(lapa(8.0, 9, 4, config(0.5, f64::NAN, 5))), "integral");
     assert_eq!(
-        lapa(8.0, 9, 4, pid(0.5, 0.5, 1), DECAY).unwrap_err().to_string(),
+        lapa(8.0, 9, 4, config(0.5, 0.5, 1)).unwrap_err().to_string(),
         "window = 1: expected at least 2"
     );
 }
@@ -426,7 +434,7 @@ fn states_that_do_not_fit_are_refused() {
             assert_eq!(allocator.restore(from.state()).is_ok(), name == other);
         }
     }
-    let mut lapa = Lapa::paper(8.0, 9, 2, PID, DECAY).unwrap();
+    let mut lapa = Lapa::paper(8.0, 9, 2, PAPER).unwrap();
     let sent = [0, 1].map(|device| Sent {
         device,
         weight: 0.5,

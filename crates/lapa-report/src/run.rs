@@ -77,7 +77,7 @@ pub fn show(folder: &Path) -> Result<(), ShowError> {
         source,
     })?;
     let records = read_metrics(&metrics).map_err(RunError::from)?;
-    let initial_sigma = read_experiment(folder)?.privacy.initial_sigma;
+    let initial_sigma = read_experiment(folder)?.initial_sigma();
     plot_run(&records, initial_sigma, &plots)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{Clip, Experiment, Scheme, Update};
+use lapa::config::{Clip, Experiment, Update};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
@@ -134,16 +134,8 @@ impl Cell {
 
     /// Samples of all devices, where the partition says.
     fn samples(&self) -> Option<f64> {
-        let spec = &self.experiment.partition;
-        let mean = |range: [u32; 2]| 0.5 * f64::from(range[0] + range[1]);
-        match spec.scheme {
-            Scheme::Mix => Some(
-                f64::from(spec.iid?) * mean(spec.iid_samples?)
-                    + f64::from(spec.non_iid?) * mean(spec.non_iid_samples?),
-            ),
-            Scheme::Iid => Some(f64::from(spec.devices) * mean(spec.iid_samples?)),
-            _ => None,
-        }
+        let scheme = &self.experiment.partition.scheme;
+        Some(f64::from(scheme.devices()) * f64::from(scheme.middle_samples()?))
     }
 
     /// Runs it. The listener hears of each round and may break off: then there is no result.
@@ -236,7 +228,7 @@ fn objective(simulation: &Simulation, records: &[RoundRecord]) -> Result<Option<
         return Ok(None);
     }
     let mut problem = phases::problem(experiment, &Pilot::new(simulation, records)?)?;
-    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let links = Links::new(experiment)?;
     let amplitudes: Vec<f64> = links.powers_of(&devices).iter().map(|p| p.0.sqrt()).collect();
     Ok(Some(problem.evaluate(&amplitudes).map_err(PhaseError::from)?.objective))

@@ -102,7 +102,7 @@ fn a_pilot_on_private_data_is_refused() {
         "transmit.uplink=analog",
         "control.power=closed-form",
         "control.pilot=private",
-        "control.pilot_share=0.2",
+        "control.private.budget_fraction=0.2",
     ])];
     let (executed, _) = run(&cells, &store, 1, usize::MAX);
     let [(0, why)] = &executed.failures[..] else { panic!("{:?}", executed.failures) };

@@ -43,7 +43,10 @@ fn a_sweep_has_a_cell_for_each_point_and_seed() {
     for (i, cell) in cells.iter().enumerate() {
         let e = cell.experiment();
         assert_eq!(e.run.seed, 3 + i as u64 % 3);
-        assert_eq!(e.privacy.epsilon, Some([5.0, 20.0][i / 3 % 2]));
+        assert_eq!(
+            e.privacy.as_ref().and_then(lapa::config::Privacy::epsilon),
+            Some([5.0, 20.0][i / 3 % 2])
+        );
         assert_eq!(e.learn.learning_rate, [0.1, 0.01][i / 6]);
     }
 }
@@ -57,9 +60,9 @@ fn what_is_no_simulation_or_too_much_is_refused() {
         (&["run.roundz=1,2"][..], "--grid run.roundz=1: unknown key `run.roundz`"),
         (&["run.roundz=1,2"], "did you mean `rounds`?"),
         (&["run.rounds=1,x"], "--grid run.rounds=x: "),
-        (&["privacy.ledger=a.db,b.db"], "privacy.ledger = \"a.db\": the runs of a sweep are sim"),
-        (&["privacy.entropy=seed,os"], "privacy.entropy = \"os\": the runs of a sweep are cached"),
-        (&["run.rounds=1,1000000", "partition.iid=20"], "at most 10000000"),
+        (&["run.ledger=a.db,b.db"], "run.ledger = \"a.db\": the runs of a sweep are sim"),
+        (&["run.entropy=seed,os"], "run.entropy = \"os\": the runs of a sweep are cached"),
+        (&["run.rounds=1,1000000", "partition.mix.iid=20"], "at most 10000000"),
         (
             &[&rounds, &rates],
             "160000 points with 1 seeds each, which makes 160000 runs; the limit is 100000",
@@ -161,7 +164,7 @@ fn a_failed_cell_does_not_lose_the_others() {
     let points = swept["points"].as_array().unwrap();
     assert_eq!(points.len(), 4);
     for point in &points[..2] {
-        assert_eq!(point["values"]["partition.iid_samples"], serde_json::json!([5000, 6000]));
+        assert_eq!(point["values"]["partition.mix.iid_samples"], serde_json::json!([5000, 6000]));
         assert!(point["result"].is_null());
         let cells = point["cells"].as_array().unwrap();
         assert!(cells.iter().all(|cell| cell["error"].as_str().unwrap().contains("samples")));

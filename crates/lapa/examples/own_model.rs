@@ -19,7 +19,7 @@ use lapa::simulation::Setup;
 const EXPERIMENT: &str = r#"
     data.name = "synthetic"
     run = { rounds = 150, seed = 1, evaluate_every = 25 }
-    partition = { iid = 4, non_iid = 4, iid_samples = [800, 1200], non_iid_samples = [400, 800] }
+    partition.mix = { iid = 4, non_iid = 4, iid_samples = [800, 1200], non_iid_samples = [400, 800] }
 "#;
 
 fn main() -> Result<(), Box<dyn Error>> {

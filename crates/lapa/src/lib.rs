@@ -13,7 +13,7 @@
 //! let text = r#"
 //!     data.name = "synthetic"
 //!     run.evaluate_every = 1
-//!     partition = { iid = 2, non_iid = 1, iid_samples = 40, non_iid_samples = 60 }
+//!     partition.mix = { iid = 2, non_iid = 1, iid_samples = 40, non_iid_samples = 60 }
 //! "#;
 //! let flags = [Override::parse("model.name=logistic")?];
 //! let experiment = Experiment::from_toml(text, "example", &flags)?;

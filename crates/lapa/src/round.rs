@@ -8,7 +8,7 @@
 
 use lapa_privacy::ledger::Recorded;
 
-use crate::config::Histograms;
+use crate::budget::Histograms;
 use crate::error::FederationError;
 use crate::federation::{Asked, Federation, record};
 use crate::observe::{Insight, RoundRecord};
@@ -59,11 +59,10 @@ pub(crate) fn conclude(
 pub(crate) fn ask_histograms(
     on: &mut Federation,
 ) -> Result<Option<Vec<Option<Recorded>>>, FederationError> {
-    let aggregate = &on.experiment.aggregate;
-    match aggregate.histograms {
+    match on.experiment.aggregate.rule.histograms() {
         Some(Histograms::Public) | None => Ok(None),
-        Some(Histograms::Noisy | Histograms::Exact) => {
-            Ok(Some(on.books.record_histograms(aggregate.histogram_share)?))
+        Some(sent @ (Histograms::Noisy(_) | Histograms::Exact)) => {
+            Ok(Some(on.books.record_histograms(sent.budget_fraction())?))
         }
     }
 }

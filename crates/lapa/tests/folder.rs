@@ -21,7 +21,7 @@ fn experiment(changes: &[&str]) -> Experiment {
         data.name = 'synthetic'
         model.name = 'logistic'
         run = { rounds = 4, seed = 5, threads = 1, evaluate_every = 2, checkpoint_every = 1 }
-        partition = { iid = 2, non_iid = 1, iid_samples = 60, non_iid_samples = 30 }
+        partition.mix = { iid = 2, non_iid = 1, iid_samples = 60, non_iid_samples = 30 }
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
     Experiment::from_toml(text, "test", &changes).unwrap()
@@ -292,14 +292,14 @@ fn a_link_to_an_empty_folder_stands_for_it() {
 fn a_finished_run_agrees_with_itself() {
     let kinds: [&[&str]; 9] = [
         &["profile=paper"],
-        &["profile=paper", "privacy.epsilon=8", "privacy.pid_window=2"],
+        &["profile=paper", "privacy.epsilon=8", "privacy.lapa.window=2"],
         &["profile=certified"],
         &["privacy.epsilon=4", "run.participation=0.6", "observe.devices=summary"],
-        &["privacy.allocator=lapa", "privacy.pid_window=2"],
-        &["privacy.allocator=arb", "privacy.sampling=full", "learn.batch_fraction=1"],
+        &["privacy.allocator=lapa", "privacy.lapa.window=2"],
+        &["privacy.allocator=arb", "learn.sampling=full", "learn.batch_fraction=1"],
         &["privacy.epsilon=1", "privacy.noise=discrete-gaussian"],
-        &["privacy.allocator=none"],
-        &["privacy.epsilon=4", "aggregate.rule=wasserstein", "privacy.entropy=os"],
+        &["privacy=none"],
+        &["privacy.epsilon=4", "aggregate.rule=wasserstein", "run.entropy=os"],
     ];
     for kind in kinds {
         let place = TempDir::new().unwrap();

@@ -39,7 +39,7 @@ fn experiment(changes: &[&str]) -> Experiment {
         data.name = 'synthetic'
         run = { rounds = 7, seed = 5, threads = 2, evaluate_every = 3, checkpoint_every = 3 }
         learn = { batch_fraction = 0.25 }
-        [partition]
+        [partition.mix]
         iid = 2
         non_iid = 3
         iid_samples = [30, 60]
@@ -58,10 +58,10 @@ const KINDS: [&[&str]; 11] = [
     &["profile=certified", "learn.update=epoch"],
     &["profile=certified", "run.participation=0.6", "observe.devices=summary"],
     &["privacy.epsilon=4", "run.participation=0.6"],
-    &["privacy.allocator=lapa", "privacy.pid_window=2", "run.participation=0.6"],
-    &["privacy.allocator=arb", "privacy.sampling=full", "learn.batch_fraction=1"],
+    &["privacy.allocator=lapa", "privacy.lapa.window=2", "run.participation=0.6"],
+    &["privacy.allocator=arb", "learn.sampling=full", "learn.batch_fraction=1"],
     &["privacy.epsilon=1", "privacy.noise=discrete-gaussian", "model.name=logistic"],
-    &["profile=paper", "privacy.epsilon=8", "privacy.pid_window=2"],
+    &["profile=paper", "privacy.epsilon=8", "privacy.lapa.window=2"],
     &["profile=paper", "privacy.allocator=arb", "learn.update=epoch"],
 ];
 
@@ -260,7 +260,7 @@ fn a_run_that_cannot_begin_leaves_nothing() {
     let begin = |changes: &[&str], path: &Path| {
         Run::create(experiment(changes), data(), path).map(|_| ()).unwrap_err()
     };
-    let error = begin(&["partition.iid_samples=900"], &path);
+    let error = begin(&["partition.mix.iid_samples=900"], &path);
     assert!(matches!(error, RunError::Federation(FederationError::Partition(_))), "{error}");
     assert!(matches!(begin(&[], &place.path().join("no/..")), RunError::NoName(_)));
     assert_eq!(names(place.path()), [""; 0]);

@@ -136,7 +136,7 @@ fn refusals_name_the_value() {
 
 #[test]
 fn a_run_that_protects_someone_is_not_studied() {
-    let federation = federation(&["privacy.epsilon=1", "privacy.entropy=os"]);
+    let federation = federation(&["privacy.epsilon=1", "run.entropy=os"]);
     let error = federation.exact_loss(&federation.model().parameters, &all(&federation), None);
     assert_eq!(error, Err(ExactLossError::NotASimulation));
 }

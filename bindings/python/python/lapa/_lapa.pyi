@@ -144,11 +144,11 @@ class Allocator:
         rounds: int,
         devices: int,
         epsilon: float | None = None,
-        pid_proportional: float = 0.5,
-        pid_integral: float = 0.5,
-        pid_window: int = 5,
-        pid_error: Literal["raw", "relative", "debiased"] | None = None,
-        decay: float = 5.0,
+        proportional: float | None = None,
+        integral: float | None = None,
+        window: int | None = None,
+        error: Literal["raw", "relative", "debiased"] | None = None,
+        decay: float | None = None,
         seed: int = 0,
     ) -> Allocator: ...
     def allocate(

@@ -48,7 +48,7 @@ evaluate_every = 3
 name = "idx:{DATA}"
 [model]
 name = "logistic"
-[partition]
+[partition.mix]
 iid = 3
 non_iid = 2
 iid_samples = [40, 60]

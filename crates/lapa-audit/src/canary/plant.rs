@@ -76,13 +76,14 @@ pub(crate) fn most_canaries(effort: Effort) -> usize {
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
     let (experiment, mut data) = (subject.experiment(), subject.data().clone());
     let (labels, classes) = (&data.train.labels, data.classes);
-    let mut partition = partition(&experiment.partition, labels, classes, experiment.run.seed)
-        .map_err(lapa::error::FederationError::from)?;
+    let mut partition =
+        partition(&*experiment.partition.scheme, labels, classes, experiment.run.seed)
+            .map_err(lapa::error::FederationError::from)?;
     let sizes: Vec<u32> =
         partition.devices.iter().map(|device| device.samples.len() as u32).collect();
     let most = most_canaries(options.effort);
     let each = usize::div_ceil(most, sizes.len().max(1)).max(TOGETHER);
-    let replaced = experiment.privacy.adjacency == Adjacency::ReplaceOne;
+    let replaced = experiment.adjacency() == Adjacency::ReplaceOne;
     let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));
     let dark = dark(&data);
     let store = Arc::make_mut(&mut images);

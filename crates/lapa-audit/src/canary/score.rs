@@ -67,7 +67,7 @@ impl Scorer {
             data: train.clone(),
             ordinary: ordinary.collect(),
             learn: experiment.learn.clone(),
-            all: experiment.privacy.sampling == BatchSampling::Full
+            all: experiment.learn.sampling == BatchSampling::Full
                 || experiment.learn.update == Update::Epoch,
             seed,
         }

@@ -23,7 +23,8 @@ mod trajectory;
 
 use std::ops::ControlFlow;
 
-use lapa::config::AllocatorName;
+use lapa::config::word_of;
+use lapa_privacy::allocate::{AllocatorConfig, LapaConfig, PidError};
 
 use self::attacker::{Attacker, Image};
 use self::cases::{Case, Cases, Trial};
@@ -102,7 +103,7 @@ pub fn run(
     let risks = Risks {
         exact: first_layer::is_fully_connected(&attacker.network),
         without: cases.risks("none"),
-        with: cases.risks(report::own_name(subject)),
+        with: cases.risks(&report::own_name(subject)),
     };
     Ok(vec![
         report::finding(subject, statement, options, &attacker, &cases)?,
@@ -112,7 +113,7 @@ pub fn run(
 
 /// A noise to attack through.
 struct Noise {
-    name: &'static str,
+    name: String,
     /// At each snapshot; none where it is not known.
     sigmas: Vec<Option<f64>>,
     /// Whether it is attacked at all snapshots, not only early, midway and late.
@@ -127,21 +128,27 @@ fn noises(
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Noise>, AuditError> {
     let experiment = subject.experiment();
-    let mut noises =
-        vec![Noise { name: "none", sigmas: vec![Some(0.0); snapshots.len()], everywhere: true }];
+    let mut noises = vec![Noise {
+        name: "none".into(),
+        sigmas: vec![Some(0.0); snapshots.len()],
+        everywhere: true,
+    }];
     if snapshots.iter().any(|snapshot| snapshot.sigma > 0.0) {
         let sigmas = snapshots.iter().map(|snapshot| Some(snapshot.sigma)).collect();
         noises.push(Noise { name: report::own_name(subject), sigmas, everywhere: true });
     }
-    for allocator in [AllocatorName::Uniform, AllocatorName::Lapa] {
-        if allocator == experiment.privacy.allocator {
+    let Some(privacy) = &experiment.privacy else { return Ok(noises) };
+    let error = PidError::default_for(privacy.basis);
+    let lapa = LapaConfig { error, ..LapaConfig::default() };
+    for allocator in [AllocatorConfig::Uniform, AllocatorConfig::Lapa(lapa)] {
+        let name = word_of(allocator);
+        if name == word_of(privacy.allocator) {
             continue;
         }
-        let Some(other) = with_allocator(experiment, allocator) else { continue };
+        let other = with_allocator(experiment, allocator);
         let known = if plan.whole_runs { snapshots.len() } else { 1 };
         let rounds: Vec<u32> = snapshots[..known].iter().map(|snapshot| snapshot.round).collect();
         let what = "simulating the noise of another allocator";
-        let name = report::allocator_name(allocator);
         match trajectory(other, subject.data().clone(), &rounds, what, listener) {
             Ok(others) => {
                 let mut sigmas: Vec<Option<f64>> =
@@ -192,7 +199,7 @@ fn attack(
             report(done)?;
             done += 1;
             if let (Some(sigma), true) = (noise.sigmas[at], noise.everywhere || is_stage) {
-                let case = add(n, noise.name, sigma, &singles, cosine);
+                let case = add(n, &noise.name, sigma, &singles, cosine);
                 cases.all.push(Case { is_stage, ..case });
             }
         }
@@ -207,7 +214,7 @@ fn attack(
                 attacker.images.chunks_exact(BATCH).take(plan.batches).collect();
             for (n, noise) in (101..).zip(noises) {
                 if let Some(sigma) = noise.sigmas[at] {
-                    cases.batches.push(add(n, noise.name, sigma, &batches, cosine));
+                    cases.batches.push(add(n, &noise.name, sigma, &batches, cosine));
                 }
             }
         }

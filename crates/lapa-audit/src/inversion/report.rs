@@ -1,7 +1,6 @@
 //! What the inversion found, in figures, words and pictures.
 
-use lapa::config::{AllocatorName, Clip, ModelName, Norm};
-use lapa_privacy::allocate::Basis;
+use lapa::config::{Clip, ModelName, Norm, word_of};
 use lapa_report::page::Table;
 use lapa_report::plot::{Picture, Pictures};
 use serde_json::{Value, json};
@@ -15,22 +14,11 @@ const SHOWN: usize = 4;
 /// A reconstruction of as many dB or more is taken for a success.
 const SUCCESS: f64 = 20.0;
 
-/// Of an allocator, as configurations have it.
-pub(super) fn allocator_name(allocator: AllocatorName) -> &'static str {
-    match allocator {
-        AllocatorName::None => "none",
-        AllocatorName::Uniform => "uniform",
-        AllocatorName::Arb => "arb",
-        AllocatorName::Lapa => "lapa",
-        AllocatorName::OptimalSplit => "optimal-split",
-    }
-}
-
 /// Of the noise of the subject itself. Without artificial noise there may be that of the channel.
-pub(super) fn own_name(subject: &Subject) -> &'static str {
-    match subject.experiment().privacy.allocator {
-        AllocatorName::None => "channel",
-        allocator => allocator_name(allocator),
+pub(super) fn own_name(subject: &Subject) -> String {
+    match &subject.experiment().privacy {
+        None => "channel".into(),
+        Some(privacy) => word_of(privacy.allocator),
     }
 }
 
@@ -94,7 +82,6 @@ fn alpha(options: &Options, own: &[&Case]) -> f64 {
 }
 
 fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, String) {
-    let privacy = &subject.experiment().privacy;
     let own = own_stages(subject, cases);
     let alpha = alpha(options, &own);
     let tests = format!(
@@ -110,7 +97,7 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
                       ε.";
         return (Verdict::NotJudged, reason.into());
     }
-    let certified = privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
+    let certified = subject.experiment().is_certified();
     match (better.is_empty(), certified) {
         (true, true) => (
             Verdict::NotRefuted,
@@ -236,7 +223,7 @@ fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exh
     let of = |noise: &str| -> Vec<&Case> {
         stages.iter().copied().filter(|case| case.noise == noise).collect()
     };
-    let (without, with) = (of("none"), of(own));
+    let (without, with) = (of("none"), of(&own));
     let shown: Vec<&Case> = [without.first(), with.first(), without.last(), with.last()]
         .into_iter()
         .flatten()

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{AllocatorName, Experiment, Start};
+use lapa::config::{Experiment, Start};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::simulation::{Event, Simulation};
-use lapa_privacy::allocate::{Basis, PidError};
+use lapa_privacy::allocate::AllocatorConfig;
 
 use crate::{Attack, AuditError, Listener, Progress};
 
@@ -81,7 +81,7 @@ pub fn trajectory(
 /// σ·b of the device with the least of it in the last round.
 fn noise(simulation: &Simulation) -> Option<f64> {
     let experiment = simulation.experiment();
-    let (sampling, fraction) = (experiment.privacy.sampling, experiment.learn.batch_fraction);
+    let (sampling, fraction) = (experiment.learn.sampling, experiment.learn.batch_fraction);
     let of_device = simulation.received().iter().map(|received| {
         let samples = simulation.public_samples()[received.device() as usize];
         received.sigma() * sampling.denominator(fraction, samples)
@@ -89,24 +89,11 @@ fn noise(simulation: &Simulation) -> Option<f64> {
     of_device.min_by(f64::total_cmp)
 }
 
-/// The same experiment with another allocator of the same budget; none where there is no budget.
-pub fn with_allocator(experiment: &Experiment, allocator: AllocatorName) -> Option<Experiment> {
+/// The same experiment with another allocator of the same budget.
+pub fn with_allocator(experiment: &Experiment, allocator: AllocatorConfig) -> Experiment {
     let mut other = experiment.clone();
-    let privacy = &mut other.privacy;
-    if privacy.allocator == AllocatorName::None {
-        return None;
+    if let Some(privacy) = &mut other.privacy {
+        privacy.allocator = allocator;
     }
-    privacy.allocator = allocator;
-    if allocator == AllocatorName::Lapa {
-        // The defaults of the configuration, where it had none.
-        privacy.pid_proportional.get_or_insert(0.5);
-        privacy.pid_integral.get_or_insert(0.5);
-        privacy.pid_window.get_or_insert(5);
-        privacy.decay.get_or_insert(5.0);
-        privacy.pid_error.get_or_insert(match privacy.basis {
-            Basis::Paper => PidError::Relative,
-            Basis::Certified => PidError::Debiased,
-        });
-    }
-    Some(other)
+    other
 }

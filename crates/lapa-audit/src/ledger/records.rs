@@ -50,15 +50,15 @@ pub(crate) fn disagreements(
             "round {round}, device {device}: the ledger has a release, but nothing was received"
         ));
     }
-    let (learn, privacy) = (&experiment.learn, &experiment.privacy);
+    let learn = &experiment.learn;
     for one in recorded {
         let Event::Release(release) = &one.event else { continue };
         let public = public_samples[one.device as usize];
-        let denominator = privacy.sampling.denominator(learn.batch_fraction, public);
+        let denominator = learn.sampling.denominator(learn.batch_fraction, public);
         let agrees = release.denominator == denominator
-            && release.sampling == privacy.sampling.declared(learn.batch_fraction)
+            && release.sampling == learn.sampling.declared(learn.batch_fraction)
             && Some(release.clip_norm) == learn.clip_norm
-            && release.adjacency == privacy.adjacency;
+            && release.adjacency == experiment.adjacency();
         if !agrees {
             wrong.push(format!(
                 "round {}, device {}: the recorded release has another batch, clip or adjacency than \

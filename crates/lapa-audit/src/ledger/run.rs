@@ -95,13 +95,13 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
 /// so that the rate is rather underestimated. None where canaries add to the sum of a batch in
 /// another way, or too few are there.
 fn rate(repeated: &Repeated) -> Option<Rate> {
-    let (learn, privacy) = (&repeated.experiment.learn, &repeated.experiment.privacy);
-    let (declared, per_sample) = match privacy.sampling.declared(learn.batch_fraction) {
+    let learn = &repeated.experiment.learn;
+    let (declared, per_sample) = match learn.sampling.declared(learn.batch_fraction) {
         Sampling::Poisson { rate } => (rate, learn.clip == Clip::Sample),
         Sampling::Full => (1.0, learn.clip == Clip::Sample),
         Sampling::Fixed => return None,
     };
-    let replaced = privacy.adjacency == Adjacency::ReplaceOne;
+    let replaced = repeated.experiment.adjacency() == Adjacency::ReplaceOne;
     if !per_sample || learn.update != Update::Gradient || replaced || repeated.unprotected {
         return None;
     }
@@ -111,7 +111,7 @@ fn rate(repeated: &Repeated) -> Option<Rate> {
         for (canary, sums) in canaries.filter(|(canary, _)| canary.present == present) {
             if sums.own > 0.0 {
                 let public = repeated.public_samples[canary.device as usize];
-                let denominator = privacy.sampling.denominator(learn.batch_fraction, public);
+                let denominator = learn.sampling.denominator(learn.batch_fraction, public);
                 let share = denominator * sums.along / sums.own;
                 (n, sum, squares) = (n + 1.0, sum + share, squares + share * share);
             }
@@ -154,7 +154,7 @@ mod tests {
         let changes = [
             "data.name=synthetic",
             "partition.scheme=iid",
-            "partition.devices=2",
+            "partition.iid.devices=2",
             "model.name=logistic",
             "run.rounds=8",
             "learn.batch_fraction=0.25",

@@ -2,10 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{AllocatorName, Experiment};
 use lapa::device::Batches;
 use lapa::device::grid;
-use lapa_privacy::allocate::Basis;
 use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
 use lapa_report::page::Table;
 
@@ -148,17 +146,16 @@ fn worst(repeated: &Repeated) -> Option<u32> {
 }
 
 fn device(repeated: &Repeated, device: u32) -> Result<Device, AuditError> {
-    let Experiment { learn, privacy, .. } = &repeated.experiment;
+    let experiment = &repeated.experiment;
     Ok(Device {
-        learn: learn.clone(),
+        learn: experiment.learn.clone(),
         batches: Batches {
-            sampling: privacy.sampling,
+            sampling: experiment.learn.sampling,
             public_samples: repeated.public_samples[device as usize],
-            zero_if_not_finite: privacy.basis == Basis::Certified
-                && privacy.allocator != AllocatorName::None,
-            keeps_places: privacy.adjacency != Adjacency::AddRemove,
+            zero_if_not_finite: experiment.is_certified(),
+            keeps_places: experiment.adjacency() != Adjacency::AddRemove,
         },
-        grid: grid(learn, privacy)?,
+        grid: grid(experiment)?,
         releases: repeated.releases[device as usize].clone(),
     })
 }

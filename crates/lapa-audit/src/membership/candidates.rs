@@ -57,12 +57,12 @@ impl Candidates {
         seed: u64,
     ) -> Result<Self, FederationError> {
         let heads = partition(
-            &experiment.partition,
+            &*experiment.partition.scheme,
             &data.train.labels,
             data.classes,
             experiment.run.seed,
         )?;
-        let swaps = experiment.privacy.adjacency == Adjacency::ReplaceOne;
+        let swaps = experiment.adjacency() == Adjacency::ReplaceOne;
         let data = Dataset { train: joined(&data.train, &data.test), ..data.clone() };
         let mut rng = draws(seed, CHOICE, 0);
         let mut slots = Vec::new();

@@ -137,7 +137,7 @@ fn experiment(changes: &[&str]) -> Experiment {
         run = { rounds = 60, seed = 3, threads = 2 }
         model = { name = 'mlp', norm = 'none' }
         learn = { batch_fraction = 0.5 }
-        partition = { iid = 2, non_iid = 2, iid_samples = [20, 40], non_iid_samples = [20, 40] }
+        partition.mix = { iid = 2, non_iid = 2, iid_samples = [20, 40], non_iid_samples = [20, 40] }
         transmit.uplink = 'ideal'
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();

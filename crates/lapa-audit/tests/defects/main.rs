@@ -29,6 +29,7 @@ const RECORDS: u32 = 100;
 fn learn() -> Learn {
     Learn {
         update: Update::Gradient,
+        sampling: BatchSampling::Full,
         batch_fraction: 1.0,
         learning_rate: 0.1,
         momentum: 0.0,
@@ -106,5 +107,5 @@ fn the_sound_mechanism_passes() {
     assert_passes(&finding);
     assert!(finding.epsilon_lower_gdp.unwrap() > 0.6, "{finding:?}");
     // Nothing of the default configuration differs from what is declared here.
-    assert_eq!(Experiment::default().privacy.delta, CLAIM.delta);
+    assert_eq!(Experiment::default().delta(), CLAIM.delta);
 }

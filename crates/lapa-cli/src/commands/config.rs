@@ -35,7 +35,7 @@ pub fn execute(command: Command) -> Outcome {
         Command::Check { file, change, format } => {
             let experiment = super::experiment(Some(&file), &change)?;
             match format {
-                Format::Json => output::json(&experiment)?,
+                Format::Json => output::json(&experiment.to_json())?,
                 Format::Text => output::text_out(&format!(
                     "# {}: valid. With all defaults filled in:\n\n{}",
                     file.display(),

@@ -24,6 +24,7 @@ use clap::{Args, Parser, Subcommand};
 use lapa::config::{ConfigError, Data, Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
 use lapa::files::Folder;
+use lapa::partition::Scheme;
 use lapa_study::execute::Datasets;
 
 use crate::failure::{Failure, Outcome};
@@ -233,11 +234,18 @@ fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize) -> Vec
         return notices;
     }
     let fit = |samples: u32| (samples as usize * images / MNIST_IMAGES).max(1) as u32;
-    for (key, range) in
-        [("iid_samples", &mut spec.iid_samples), ("non_iid_samples", &mut spec.non_iid_samples)]
-    {
-        let key = format!("partition.{key}");
-        if let Some(range) = range.as_mut().filter(|_| !sets(changes, &key)) {
+    let ranges = match &mut spec.scheme {
+        Scheme::Mix(mix) => vec![
+            ("partition.mix.iid_samples", &mut mix.iid_samples),
+            ("partition.mix.non_iid_samples", &mut mix.non_iid_samples),
+        ],
+        Scheme::Iid(iid) => {
+            iid.samples.iter_mut().map(|range| ("partition.iid.samples", range)).collect()
+        }
+        Scheme::Dirichlet(_) | Scheme::Shards(_) => Vec::new(),
+    };
+    for (key, range) in ranges {
+        if !sets(changes, key) {
             *range = range.map(fit);
             let [min, max] = range;
             notices

@@ -33,9 +33,9 @@ const MOST_ROWS: usize = 60;
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(false);
     let (experiment, data) = arguments.source.prepare(None, mode)?;
-    let (spec, seed) = (&experiment.partition, experiment.run.seed);
+    let (scheme, seed) = (&experiment.partition.scheme, experiment.run.seed);
     let partition = patiently(mode, "partitioning the samples", || {
-        partition(spec, &data.train.labels, data.classes, seed)
+        partition(&**scheme, &data.train.labels, data.classes, seed)
     });
     let rows = partition?.rows();
     let plots = patiently(mode, "drawing", || draw(&rows, &arguments.out))?;

@@ -34,7 +34,7 @@ use crate::progress::Mode;
 /// Examples:
 ///   lapa sweep --grid privacy.epsilon=1,2,4,8 --seeds 5
 ///   lapa sweep my.toml --grid privacy.allocator=lapa,uniform --grid learn.learning_rate=0.1,0.5
-///   lapa sweep my.toml --grid partition.iid_samples=[100,300],[200,600] -c run.rounds=50 --out s
+///   lapa sweep my.toml --grid partition.mix.iid_samples=[100,300],[200,600] -c run.rounds=50 --out s
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub struct Arguments {

@@ -229,7 +229,7 @@ fn a_ledger_is_costed_per_device() {
     refusal("digits");
     assert_eq!(names(place), ["digits", "private.toml"]);
 
-    run_private(place, "run", &["privacy.sampling=fixed"]);
+    run_private(place, "run", &["learn.sampling=fixed"]);
     let devices = rows(place, "run/ledger.db");
     assert_eq!(devices.len(), 5);
     for (row, device) in devices.iter().zip(0..) {

@@ -10,7 +10,7 @@ profile = 'certified'
 data.name = 'synthetic'
 model.name = 'logistic'
 run = { rounds = 6, seed = 3 }
-partition = { iid = 2, non_iid = 3, iid_samples = 100, non_iid_samples = 120 }
+partition.mix = { iid = 2, non_iid = 3, iid_samples = 100, non_iid_samples = 120 }
 privacy.epsilon = 2
 ";
 
@@ -86,7 +86,7 @@ fn what_cannot_be_audited_is_refused_with_a_reason() {
     refused(&["small.toml", "--confidence", "1"], "--confidence = 1: expected a number above 0");
     refused(&["small.toml", "--attack", "guess"], "invalid value 'guess'");
     refused(&["nowhere.toml"], "cannot read nowhere.toml");
-    refused(&["small.toml", "-c", "privacy.entropy=os"], "privacy.entropy = \"os\"");
+    refused(&["small.toml", "-c", "run.entropy=os"], "run.entropy = \"os\"");
     fs::remove_file(folder.join("r/summary.json")).unwrap();
     refused(&["r"], "not finished; finish it with `lapa run --resume r`");
     assert!(!folder.join("audits").exists() && !folder.join("r/audit").exists());

@@ -147,10 +147,10 @@ fn a_bound_above_the_start_is_vacuous() {
 fn a_run_that_protects_someone_is_refused() {
     let place = TempDir::new().unwrap();
     write_small(place.path());
-    let flags = ["-c", "privacy.entropy=os", "-c", "privacy.epsilon=8"];
+    let flags = ["-c", "run.entropy=os", "-c", "privacy.epsilon=8"];
     let mut command = lapa_alone(place.path());
     let text = failure(command.args(["bound", "small.toml", "--quiet"]).args(flags), 2);
-    assert!(text.contains("simulations only") && text.contains("privacy.entropy"), "{text}");
+    assert!(text.contains("simulations only") && text.contains("run.entropy"), "{text}");
     assert_eq!(names(place.path()), ["small.toml"]);
     let mut command = lapa_alone(place.path());
     failure(command.args(["bound", "small.toml", "--samples", "0"]), 2);

@@ -47,13 +47,13 @@ fn megabytes_of_mistakes_fit_into_memory() {
     let mut command = lapa_within(1000, place.path());
     let text = failure(command.args(["config", "check", "my.toml"]), 2);
     assert!(text.contains("my.toml:1:1: unknown key `k0`"), "{text}");
-    assert!(text.contains("319999 more mistakes: `k1` (2:1), "), "{text}");
+    assert!(text.contains("319979 more mistakes"), "{text}");
 
     // A line without an end is not repeated.
     let text = format!("transmit.power_w = [{}'x']\n", "1,".repeat(1_000_000));
     fs::write(place.path().join("my.toml"), text).unwrap();
     let text = failure(lapa_within(1000, place.path()).args(["config", "check", "my.toml"]), 2);
-    assert!(text.contains("my.toml:1:20: `transmit.power_w` is [1,1,1,"), "{text}");
+    assert!(text.contains("my.toml:1:20: `transmit.power_w` = [1,1,1,"), "{text}");
     assert!(text.len() < 2000, "{}", text.len());
 
     let file = File::create(place.path().join("my.toml")).unwrap();
@@ -68,7 +68,9 @@ fn large_images_are_trained_in_little_memory() {
     write_black(&place.path().join("large"), 4, 24, 512);
     let mut command = lapa_within(1000, place.path());
     command.args(["run", "--quiet", "--format", "json", "-c", "data.name=idx:large"]);
-    for change in ["partition.scheme=iid", "partition.devices=2", "run.rounds=1", "run.threads=1"] {
+    for change in
+        ["partition.scheme=iid", "partition.iid.devices=2", "run.rounds=1", "run.threads=1"]
+    {
         command.args(["-c", change]);
     }
     assert_eq!(stdout_json(&mut command)["rounds"], 1);
@@ -81,7 +83,7 @@ fn models_that_are_too_large_are_refused_with_their_numbers() {
     for model in ["cnn", "mlp"] {
         let mut command = lapa_within(1500, place.path());
         command.args(["run", "-c", "data.name=idx:huge", "-c", &format!("model.name={model}")]);
-        command.args(["-c", "partition.scheme=iid", "-c", "partition.devices=2"]);
+        command.args(["-c", "partition.scheme=iid", "-c", "partition.iid.devices=2"]);
         // The only test image has label 0.
         let text = failure(command.args(["-c", "run.threads=1", "-c", "data.classes=2"]), 2);
         for part in [&format!("model.name = \"{model}\""), "8192 8192", "8589934592 are allowed"] {
@@ -102,7 +104,7 @@ fn counts_beyond_their_limits_are_refused_at_once() {
         }
     };
     let iid = ["-c", "partition.scheme=iid"];
-    let many = ["-c", "partition.devices=4294967295"];
+    let many = ["-c", "partition.iid.devices=4294967295"];
     for command in ["link", "partition", "power", "bound", "audit"] {
         refused(&[&[command][..], &iid, &many].concat(), &["4294967295", "from 1 to 1000000"]);
     }
@@ -111,11 +113,15 @@ fn counts_beyond_their_limits_are_refused_at_once() {
         refused(&rounds, &["4294967295", "from 1 to 1000000"]);
     }
     refused(
-        &[&["link"][..], &iid, &["-c", "partition.devices=1000000", "-c", "radio.antennas=1024"]]
-            .concat(),
+        &[
+            &["link"][..],
+            &iid,
+            &["-c", "partition.iid.devices=1000000", "-c", "radio.antennas=1024"],
+        ]
+        .concat(),
         &["1024000000 channel coefficients", "at most 67108864"],
     );
-    let long = ["-c", "run.rounds=1000000", "-c", "partition.iid=8"];
+    let long = ["-c", "run.rounds=1000000", "-c", "partition.mix.iid=8"];
     refused(
         &[&["bound", "small.toml"][..], &long].concat(),
         &["11000000", "the limit is 10000000"],
@@ -127,11 +133,12 @@ fn counts_beyond_their_limits_are_refused_at_once() {
     );
     let sweep = ["sweep", "small.toml", "--grid", "learn.momentum=0,0.5"];
     refused(&[&sweep[..], &long].concat(), &["run.rounds = 1000000", "at most 10000000"]);
-    let wide = ["-c", "control.hidden=4096", "-c", "control.batch=65536", "-c", "run.rounds=5"];
-    let devices = ["-c", "partition.iid=10000"];
+    let wide =
+        ["-c", "control.ddpg.hidden=4096", "-c", "control.ddpg.batch=65536", "-c", "run.rounds=5"];
+    let devices = ["-c", "partition.mix.iid=10000"];
     refused(
         &[&["power", "small.toml", "--only", "ddpg"][..], &analog, &wide, &devices].concat(),
-        &["control.hidden and control.batch", "at most 4294967296"],
+        &["control.ddpg.hidden and control.ddpg.batch", "at most 4294967296"],
     );
     assert_eq!(names(place.path()), ["small.toml"]);
 }
@@ -142,7 +149,7 @@ fn a_hopeless_partition_is_refused_after_a_draw() {
     let place = TempDir::new().unwrap();
     let mut command = lapa(place.path());
     command.args(["partition", "-c", "data.name=synthetic", "-c", "partition.scheme=dirichlet"]);
-    let text = failure(command.args(["-c", "partition.devices=19999"]), 2);
+    let text = failure(command.args(["-c", "partition.dirichlet.devices=19999"]), 2);
     assert!(text.contains("every draw (tried: 1) left some of the 19999 devices"), "{text}");
 }
 
@@ -153,7 +160,7 @@ fn a_folder_whose_name_is_not_utf_8_is_an_error_where_a_configuration_must_hold_
     fs::create_dir(&folder).unwrap();
     write_private(&folder);
     let files = names(&folder);
-    for change in ["run.rounds=2", "privacy.ledger=x.db"] {
+    for change in ["run.rounds=2", "run.ledger=x.db"] {
         let mut command = lapa(&folder);
         command.args(["run", "private.toml", "-c", change]);
         if change.starts_with("privacy") {

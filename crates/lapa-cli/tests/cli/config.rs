@@ -28,9 +28,9 @@ fn mistakes_are_named_with_file_line_and_remedy() {
     let text = refusal("[run]\nrounds = 3\n[learn]\nlerning_rate = 0.1\n", &[]);
     assert_says(&text, &["my.toml:4:1", "unknown key `learn.lerning_rate`", "`learning_rate`?"]);
     let text = refusal("[run]\nrounds = \"many\"\n", &[]);
-    assert_says(&text, &["my.toml:2:10", "`run.rounds` is \"many\""]);
+    assert_says(&text, &["my.toml:2:10", "`run.rounds` = \"many\""]);
     let text = refusal("[run]\nparticipation = 1.5\n", &[]);
-    assert_says(&text, &["my.toml:2:17", "`run.participation` is 1.5"]);
+    assert_says(&text, &["my.toml:2:17", "`run.participation` = 1.5"]);
     let text = refusal("[run\n", &[]);
     assert_says(&text, &["my.toml:1:"]);
     let text = refusal("", &["-c", "model.nrom=group"]);
@@ -39,6 +39,22 @@ fn mistakes_are_named_with_file_line_and_remedy() {
     assert_says(&text, &["-c run.rounds", "no `=`", "section.key=value"]);
     let text = refusal("data.name = \"mnits\"\n", &[]);
     assert_says(&text, &["my.toml:1:13", "did you mean \"mnist\"?"]);
+}
+
+/// Unknown keys and values first; where there are none of them, contradictions.
+#[test]
+fn all_mistakes_are_shown_at_once() {
+    let text = refusal("[run]\nrounds = 0\n[learn]\nlr = 1\n", &["-c", "privacy.pid_window=3"]);
+    assert_says(
+        &text,
+        &[
+            "-c privacy.pid_window=3: `privacy.pid_window` is now `privacy.lapa.window`",
+            "my.toml:2:10: `run.rounds` = 0",
+            "did you mean `learn.learning_rate`?",
+        ],
+    );
+    let text = refusal("data.classes = 3\ntransmit.power_w = 9\n", &[]);
+    assert_says(&text, &["my.toml:1:16", "my.toml:2:20", "above `transmit.max_power_w` = 0.3"]);
 }
 
 #[test]
@@ -91,7 +107,7 @@ fn init_writes_the_quickstart() {
         &["-c", "profile=paper"],
         &["-c", "partition.scheme=iid"],
         &["-c", "data.name=fashion-mnist"],
-        &["-c", "privacy.allocator=none"],
+        &["-c", "privacy=none"],
         &["-c", "transmit.uplink=digital"],
     ] {
         let resolved = |file: &str| {
@@ -102,7 +118,7 @@ fn init_writes_the_quickstart() {
         assert_eq!(resolved("lapa.toml"), resolved("quickstart.toml"), "{flags:?}");
     }
     let small = ["data.name=synthetic", "run.rounds=1", "model.name=logistic"];
-    let sizes = ["partition.iid_samples=90", "partition.non_iid_samples=60"];
+    let sizes = ["partition.mix.iid_samples=90", "partition.mix.non_iid_samples=60"];
     let run = |file: &[&str], out: &str| {
         let mut command = lapa(place.path());
         command.arg("run").args(file).args(["--quiet", "--out", out]);

@@ -50,7 +50,7 @@ fn the_quickstart_falls_back_to_synthetic_digits() {
     let assert = command.assert().success();
     let told = one_line(&assert.get_output().stderr);
     assert!(told.contains("using the built-in synthetic digits instead"), "{told}");
-    assert!(told.contains("partition.iid_samples = [1000, 1666]"), "{told}");
+    assert!(told.contains("partition.mix.iid_samples = [1000, 1666]"), "{told}");
     let resolved = fs::read_to_string(place.path().join("runs/quickstart-1/config.resolved.toml"));
     assert!(resolved.unwrap().contains("name = \"synthetic\""));
 
@@ -67,7 +67,7 @@ fn sizes_that_were_asked_for_are_kept() {
     let place = TempDir::new().unwrap();
     let mut command = lapa(place.path());
     command.args(["partition", "--format", "json", "-c", "data.name=synthetic"]);
-    let rows = stdout_json(command.args(["-c", "partition.iid_samples=1500"]));
+    let rows = stdout_json(command.args(["-c", "partition.mix.iid_samples=1500"]));
     let samples: Vec<u64> = rows["devices"].as_array().unwrap().iter().map(samples).collect();
     assert_eq!(samples[..5], [1500; 5]);
     assert!(samples[5..].iter().all(|samples| (1000..=1666).contains(samples)), "{samples:?}");

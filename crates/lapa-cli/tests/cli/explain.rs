@@ -92,7 +92,7 @@ fn a_run_without_noise_proves_nothing() {
     let place = TempDir::new().unwrap();
     let place = place.path();
     write_private(place);
-    private(place, "r", &["privacy.allocator=none"]).assert().success();
+    private(place, "r", &["privacy=none"]).assert().success();
     let (text, json) = explain(place, "r");
     assert!(text.contains("nothing is proven (ε = ∞); spent so far ∞"), "{text}");
     assert_eq!(json["figures"]["epsilon_provable"], "inf");

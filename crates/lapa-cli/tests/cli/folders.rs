@@ -10,7 +10,7 @@ const CONFIG: &str = "\
 data.name = 'synthetic'
 model.name = 'logistic'
 run = { rounds = 3, seed = 3 }
-partition = { iid = 2, non_iid = 1, iid_samples = 60, non_iid_samples = 60 }
+partition.mix = { iid = 2, non_iid = 1, iid_samples = 60, non_iid_samples = 60 }
 privacy.epsilon = 8
 ";
 
@@ -115,12 +115,12 @@ const PRIVATE_PILOT: &str = r#"
 profile = "certified"
 run = { rounds = 4, evaluate_every = 4, threads = 1 }
 data.name = "synthetic"
-partition = { iid = 2, non_iid = 1, iid_samples = 90, non_iid_samples = 90 }
+partition.mix = { iid = 2, non_iid = 1, iid_samples = 90, non_iid_samples = 90 }
 model.name = "logistic"
 privacy = { epsilon = 8, channel_trust = 1, allocator = "uniform" }
 radio.noise_power_w = 1e-12
 transmit = { uplink = "analog", access = "orthogonal" }
-control = { noise = "top-up", pilot = "private", pilot_share = 0.2 }
+control = { noise = "top-up", pilot = "private", private.budget_fraction = 0.2 }
 "#;
 
 /// Releases on a ledger.

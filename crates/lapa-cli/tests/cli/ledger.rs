@@ -16,7 +16,7 @@ fn place() -> TempDir {
 }
 
 /// Changes of a run on shared.db whose filter takes any budget.
-const SHARED: [&str; 2] = ["privacy.ledger=shared.db", "privacy.sampling=fixed"];
+const SHARED: [&str; 2] = ["run.ledger=shared.db", "learn.sampling=fixed"];
 
 fn shared<'a>(changes: &[&'a str]) -> Vec<&'a str> {
     [&SHARED, changes].concat()
@@ -47,7 +47,7 @@ fn a_second_run_starts_from_what_is_left() {
         assert!(spent < provable && provable <= 8.0, "{device}");
     }
     // The same six rounds on what is left have more noise than on a ledger of their own.
-    run_private(place, "alone", &["privacy.sampling=fixed", "privacy.epsilon=8"]);
+    run_private(place, "alone", &["learn.sampling=fixed", "privacy.epsilon=8"]);
     let sigma = |out: &str| number(&releases(&place.join(out))[0]["sigma_artificial"]);
     assert!(sigma("second") > sigma("alone"));
     for row in rows(place, "shared.db") {
@@ -172,8 +172,8 @@ fn a_ledger_that_cannot_be_written_can_be_read() {
 fn a_plan_that_is_used_up_is_refused() {
     let place = place();
     let place = place.path();
-    run_private(place, "first", &["privacy.ledger=shared.db"]);
-    let text = refusal(place, &["privacy.ledger=shared.db"]);
+    run_private(place, "first", &["run.ledger=shared.db"]);
+    let text = refusal(place, &["run.ledger=shared.db"]);
     assert!(text.contains("shared.db: nothing is left of any device's budget"), "{text}");
 }
 
@@ -182,15 +182,15 @@ fn what_does_not_fit_the_ledger_is_refused() {
     let place = place();
     let place = place.path();
     run_private(place, "first", &shared(&["privacy.epsilon=4"]));
-    for change in ["run.seed=4", "partition.iid_samples=[30, 50]"] {
+    for change in ["run.seed=4", "partition.mix.iid_samples=[30, 50]"] {
         let text = refusal(place, &shared(&[change]));
         assert!(text.contains("is recorded with partition"), "{text}");
     }
     for (change, told) in [
         ("privacy.delta=1e-6", "delta 1e-6"),
-        ("privacy.allocator=none", "kind unlimited"),
+        ("privacy=none", "kind unlimited"),
         ("profile=paper", "kind unlimited"),
-        ("privacy.sampling=poisson", "renyi"),
+        ("learn.sampling=poisson", "renyi"),
         ("privacy.adjacency=add-remove", "add-remove"),
     ] {
         let text = refusal(place, &shared(&[change]));
@@ -208,11 +208,11 @@ fn other_files_are_not_taken_for_ledgers() {
     let place = place();
     let place = place.path();
     let before = fs::read(place.join("private.toml")).unwrap();
-    let mut command = private(place, "run", &["privacy.ledger=private.toml"]);
+    let mut command = private(place, "run", &["run.ledger=private.toml"]);
     let text = failure(&mut command, 1);
     assert!(text.contains("private.toml: not a ledger"), "{text}");
     assert_eq!(fs::read(place.join("private.toml")).unwrap(), before);
-    let text = failure(&mut private(place, "run", &["privacy.ledger=no/such/ledger.db"]), 1);
+    let text = failure(&mut private(place, "run", &["run.ledger=no/such/ledger.db"]), 1);
     assert!(text.contains("ledger.db"), "{text}");
     assert_eq!(names(place), ["digits", "private.toml"]);
 }
@@ -249,7 +249,7 @@ fn killed_and_resumed_real_releases_are_charged_again() {
     run.current_dir(place).args(["run", "private.toml", "--out", "run"]);
     // A schedule by what is left, so that every round still has its share after the repeats.
     for change in shared(&[
-        "privacy.entropy=os",
+        "run.entropy=os",
         "privacy.allocator=arb",
         "run.rounds=400",
         "run.evaluate_every=400",

@@ -104,7 +104,7 @@ fn positions_come_from_the_configuration() {
 data.name = 'idx:nowhere'
 [partition]
 scheme = 'iid'
-devices = 2
+iid.devices = 2
 [radio]
 base_station = [0, 0, 0]
 positions = [[3, 4, 0], [2, 3, 6]]
@@ -151,7 +151,7 @@ fn the_table_explains_itself() {
     assert!(text.contains("airtime 1.2253 s") && text.contains("in 21880 bytes"), "{text}");
     assert!(!text.contains("thresholds only"), "{text}");
 
-    let text = show(&["-c", "partition.scheme=iid", "-c", "partition.devices=61"]);
+    let text = show(&["-c", "partition.scheme=iid", "-c", "partition.iid.devices=61"]);
     assert!(text.contains("… and 1 more device"), "{text}");
 }
 

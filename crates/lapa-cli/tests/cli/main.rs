@@ -57,7 +57,7 @@ data.name = 'synthetic'
 rounds = 4
 evaluate_every = 2
 seed = 3
-[partition]
+[partition.mix]
 iid = 2
 non_iid = 3
 iid_samples = [20, 40]

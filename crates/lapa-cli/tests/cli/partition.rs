@@ -52,7 +52,7 @@ fn an_impossible_partition_is_refused_with_its_numbers() {
     write_small(place.path());
     for name in ["partition", "run"] {
         let mut command = lapa(place.path());
-        command.args([name, "small.toml", "-c", "partition.iid_samples=12000"]);
+        command.args([name, "small.toml", "-c", "partition.mix.iid_samples=12000"]);
         let text = failure(&mut command, 2);
         assert!(text.contains("24060") && text.contains("20000"), "{text}");
     }

@@ -8,12 +8,12 @@ const CONFIG: &str = r#"
 profile = "paper"
 run = { rounds = 5, evaluate_every = 5, threads = 1 }
 data.name = "synthetic"
-partition = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
+partition.mix = { iid = 2, non_iid = 2, iid_samples = 60, non_iid_samples = 90 }
 model.name = "logistic"
 privacy = { initial_sigma = 0.05, channel_trust = 1 }
 radio.noise_power_w = 1e-12
 transmit = { uplink = "analog", access = "orthogonal" }
-control = { noise = "top-up", evaluations = 200, episodes = 2, steps = 50 }
+control = { noise = "top-up", cma-es.evaluations = 200, ddpg = { episodes = 2, steps = 50 } }
 "#;
 
 fn place() -> TempDir {

@@ -14,7 +14,7 @@ data.name = 'idx:digits'
 rounds = 6
 evaluate_every = 3
 seed = 3
-[partition]
+[partition.mix]
 iid = 2
 non_iid = 3
 iid_samples = [20, 40]
@@ -110,7 +110,7 @@ fn assert_budget_holds(epsilon: f64, noise: &str, pairs: &[(&str, &str)]) {
         let changes = [
             format!("privacy.epsilon={epsilon}"),
             format!("privacy.allocator={allocator}"),
-            format!("privacy.sampling={sampling}"),
+            format!("learn.sampling={sampling}"),
             format!("privacy.noise={noise}"),
         ];
         let summary = run_private(place, &out, &changes.each_ref().map(String::as_str));
@@ -235,7 +235,7 @@ fn initial_sigma_is_that_of_a_device_of_mean_size() {
     for (out, changes) in [
         ("plan", &["privacy.allocator=uniform"][..]),
         ("renyi", &["privacy.allocator=lapa"]),
-        ("gdp", &["privacy.allocator=lapa", "privacy.sampling=full"]),
+        ("gdp", &["privacy.allocator=lapa", "learn.sampling=full"]),
         ("paper", &["profile=paper"]),
     ] {
         let summary = run_private(place, out, &[&["privacy.initial_sigma=0.4"], changes].concat());
@@ -278,7 +278,7 @@ fn warnings_are_given_once() {
     assert_eq!(told("narrow", &["profile=paper", "privacy.epsilon=8"]), "");
     // Certified noise has no such range.
     assert_eq!(told("certified", &["privacy.epsilon=800"]), "");
-    let large = ["partition.iid_samples=100", "partition.non_iid_samples=101"];
+    let large = ["partition.mix.iid_samples=100", "partition.mix.non_iid_samples=101"];
     let text = told("loose", &[&large[..], &["privacy.delta=0.01"]].concat());
     assert_eq!(text.matches("privacy.delta = 1e-2 is not below 1/100").count(), 1, "{text}");
     assert_eq!(told("tight", &[&large[..], &["privacy.delta=0.0099"]].concat()), "");
@@ -291,7 +291,7 @@ fn real_entropy_differs_from_run_to_run_and_hides_what_is_private() {
     write_private(place);
     let [seeded, first, second] =
         [("s", "seed"), ("a", "os"), ("b", "os")].map(|(out, entropy)| {
-            let summary = run_private(place, out, &[&format!("privacy.entropy={entropy}")]);
+            let summary = run_private(place, out, &[&format!("run.entropy={entropy}")]);
             let words = summary["privacy"].as_str().unwrap();
             assert_eq!(words.contains("anyone who knows the seed"), entropy == "seed");
             place.join(out)
@@ -330,8 +330,7 @@ fn the_quickstart_takes_other_noise() {
     };
     let privacy = resolved(&[]);
     assert_eq!((&privacy["basis"], &privacy["epsilon"]), (&"certified".into(), &8.0.into()));
-    let privacy = resolved(&["-c", "privacy.allocator=none"]);
-    assert_eq!((&privacy["allocator"], &privacy["epsilon"]), (&"none".into(), &Value::Null));
+    assert_eq!(resolved(&["-c", "privacy=none"]), Value::Null);
     let privacy = resolved(&["-c", "privacy.initial_sigma=0.1"]);
     assert_eq!((&privacy["initial_sigma"], &privacy["epsilon"]), (&0.1.into(), &Value::Null));
 }
@@ -341,7 +340,7 @@ fn without_noise_everything_is_infinite() {
     let place = TempDir::new().unwrap();
     let place = place.path();
     write_private(place);
-    let summary = run_private(place, "bare", &["privacy.allocator=none"]);
+    let summary = run_private(place, "bare", &["privacy=none"]);
     let keys = ["epsilon_claimed_total", "epsilon_claimed_worst", "epsilon_provable"];
     for key in keys.into_iter().chain(["epsilon_spent"]) {
         assert_eq!(summary[key], "inf", "{key}");

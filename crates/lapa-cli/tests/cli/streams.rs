@@ -76,7 +76,7 @@ fn control_characters_of_a_configuration_are_spelled_out() {
         // Escaped, so that they are part of a value or a key.
         ("data.name = \"\\u001b]0;pwned\\u0007\"\n".into(), "]0;pwned"),
         ("\"\\u001b]0;pwned\\u0007\" = 1\n".into(), "\\u001b]0;pwned"),
-        ("privacy.ledger = \"\\u009b2J/\\u001b]0;pwned\\u0007\"\n".into(), "]0;pwned"),
+        ("run.ledger = \"\\u009b2J/\\u001b]0;pwned\\u0007\"\n".into(), "]0;pwned"),
     ] {
         fs::write(place.path().join("my.toml"), text).unwrap();
         for command in [&["run", "my.toml", "--quiet"][..], &["config", "check", "my.toml"]] {

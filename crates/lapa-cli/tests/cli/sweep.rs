@@ -104,11 +104,11 @@ fn the_last_five_evaluations_have_a_name_of_their_own() {
 fn failed_cells_are_told_and_the_others_kept() {
     let place = TempDir::new().unwrap();
     write_small(place.path());
-    let grid = ["--grid", "partition.iid_samples=[20,40],[90000,90001]", "--seeds", "2"];
+    let grid = ["--grid", "partition.mix.iid_samples=[20,40],[90000,90001]", "--seeds", "2"];
     let assert = sweep(&place, "s", &grid).assert().code(1);
     let printed = String::from_utf8(assert.get_output().stdout.clone()).unwrap();
     assert!(printed.contains("failed:"), "{printed}");
-    assert!(printed.contains("partition.iid_samples=[90000,90001], seed 4: "), "{printed}");
+    assert!(printed.contains("partition.mix.iid_samples=[90000,90001], seed 4: "), "{printed}");
     let missing = printed.lines().find(|line| line.starts_with("[90000,90001]")).unwrap();
     assert_eq!(missing.matches('–').count(), 3, "{missing}");
     let text = fs::read_to_string(place.path().join("s/sweep.json")).unwrap();
@@ -125,7 +125,7 @@ fn without_data_the_quickstart_makes_do() {
     let assert = command.assert();
     let told = one_line(&assert.get_output().stderr);
     assert_eq!(told.matches("using the built-in synthetic digits").count(), 1, "{told}");
-    assert_eq!(told.matches("notice: partition.iid_samples").count(), 1, "{told}");
+    assert_eq!(told.matches("notice: partition.mix.iid_samples").count(), 1, "{told}");
     assert!(stdout(assert).contains("Results: runs/quickstart-sweep"));
 }
 
@@ -140,7 +140,7 @@ fn what_cannot_be_swept_is_refused_before_anything_runs() {
         (&["--grid", "run.rounds="], "--grid run.rounds=: a value is empty"),
         (&["--grid", "run.seed=1,2"], "use --seeds"),
         (&["--grid", "model.name=cnn,mlp"], "`model.name` is set by both -c and --grid"),
-        (&["--grid", "run.rounds=1,2", "-c", "privacy.ledger=l.db"], "would share that budget"),
+        (&["--grid", "run.rounds=1,2", "-c", "run.ledger=l.db"], "would share that budget"),
         (&["--grid", "run.rounds=1,2", "--seeds", "0"], "--seeds"),
     ] {
         let text = failure(&mut sweep(&place, "s", flags), 2);

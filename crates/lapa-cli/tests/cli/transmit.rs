@@ -28,7 +28,7 @@ fn every_uplink_finishes_and_leaves_its_figures() {
         (&["transmit.uplink=analog"], 7850e-6, 31_400),
         (&["transmit.uplink=digital"], 31_400e-6, 7850),
         (&["transmit.uplink=signal"], 7850e-6, 31_400),
-        (&["transmit.uplink=signal", "transmit.symbols=digital"], 31_400e-6, 7850),
+        (&["transmit.uplink=signal", "transmit.signal.symbols=digital"], 31_400e-6, 7850),
     ] {
         let out = uplink.join("-");
         let summary = stdout_json(&mut radio(place, &out, uplink));
@@ -86,13 +86,13 @@ fn bad_values_name_the_flag() {
         ("transmit.uplink=analogue", "did you mean \"analog\"?"),
         ("transmit.power_w=0.4", "above `transmit.max_power_w` = 0.3"),
         ("transmit.power_w=[0.1,0.2]", "has 2 numbers, but there are 5 devices"),
-        ("transmit.bits=8", "belongs to digital symbols"),
+        ("transmit.digital.bits=8", "read only with transmit.uplink = \"digital\""),
         ("transmit.perfect_sic=yes", "expected true or false"),
         ("radio.regions=[{x=[1,0],y=[0,1],devices=1}]", "write x = [0, 1]"),
         ("radio.regions=[{x=[0,1],y=[0,1]}]", "a list, each { x, y, devices }"),
         ("radio.positions=[[0,0,0]]", "has 1 entries, but there are 5 devices"),
         ("radio.antennas=0", "a whole number from 1 to 1024"),
-        ("aggregate.floor=0.3", "belongs to `aggregate.rule` = \"wasserstein\""),
+        ("aggregate.wasserstein.floor=0.3", "read only with aggregate.rule = \"wasserstein\""),
         ("aggregate.ser_threshold=0", "a finite number from 1e-12 to 1"),
         ("privacy.channel_trust=1", "only coordinates sent as amplitudes"),
         ("radio.uplink=analog", "`uplink` belongs to [transmit]"),
@@ -108,7 +108,7 @@ fn certified_weights_pay_for_their_histograms_and_count_no_channel_unasked() {
     let place = TempDir::new().unwrap();
     let place = place.path();
     write_private(place);
-    let analog = ["transmit.uplink=analog", "transmit.access=orthogonal", "privacy.sampling=fixed"];
+    let analog = ["transmit.uplink=analog", "transmit.access=orthogonal", "learn.sampling=fixed"];
     let rule = ["aggregate.rule=wasserstein"];
     let summary = run_private(place, "untrusted", &[&analog[..], &rule].concat());
     assert_eq!(summary["epsilon_provable"], 8.0);
@@ -128,7 +128,7 @@ fn certified_weights_pay_for_their_histograms_and_count_no_channel_unasked() {
     let told = ["privacy.epsilon=8", "profile=paper"];
     let summary = run_private(place, "exact", &[&rule[..], &told].concat());
     assert_eq!(summary["epsilon_provable"], "inf");
-    let public = ["aggregate.histograms=public"];
+    let public = ["aggregate.wasserstein.histograms=public"];
     let summary = run_private(place, "public", &[&rule[..], &public].concat());
     assert_eq!(summary["epsilon_provable"], 8.0);
     assert!(summary["privacy"].as_str().unwrap().contains("Labels: declared public"));

@@ -9,7 +9,7 @@ evaluate_every = 2
 checkpoint_every = 2
 seed = 3
 threads = 1
-[partition]
+[partition.mix]
 iid = 2
 non_iid = 3
 iid_samples = [20, 40]
@@ -23,7 +23,7 @@ pub type Case = (&'static str, &'static [&'static str]);
 pub const CONVOLUTIONAL: &[Case] = &[
     ("certified-ideal", &[]),
     ("certified-uniform", &["privacy.epsilon=8"]),
-    ("certified-full-batches", &["privacy.epsilon=8", "privacy.sampling=full"]),
+    ("certified-full-batches", &["privacy.epsilon=8", "learn.sampling=full"]),
     ("certified-lapa", &["privacy.epsilon=8", "privacy.allocator=lapa"]),
     ("paper-ideal", &["profile=paper"]),
     ("paper-lapa", &["profile=paper", "privacy.initial_sigma=0.01"]),
@@ -35,11 +35,11 @@ pub const CONVOLUTIONAL: &[Case] = &[
 
 /// Runs without convolutions: the kernels make no difference.
 pub const LINEAR: &[Case] = &[
-    ("certified-fixed", &["privacy.epsilon=8", "privacy.sampling=fixed"]),
+    ("certified-fixed", &["privacy.epsilon=8", "learn.sampling=fixed"]),
     ("certified-arb", &["privacy.epsilon=4", "privacy.allocator=arb", "learn.averaging=0.5"]),
     (
         "certified-lapa-full",
-        &["privacy.epsilon=8", "privacy.allocator=lapa", "privacy.sampling=full"],
+        &["privacy.epsilon=8", "privacy.allocator=lapa", "learn.sampling=full"],
     ),
     ("certified-sigma", &["privacy.initial_sigma=0.05"]),
     ("discrete-gaussian", &["privacy.epsilon=8", "privacy.noise=discrete-gaussian"]),
@@ -56,11 +56,11 @@ pub const LINEAR: &[Case] = &[
             "profile=paper",
             "privacy.initial_sigma=0.01",
             "privacy.allocator=lapa",
-            "privacy.pid_error=raw",
-            "privacy.pid_window=2",
-            "privacy.pid_proportional=0.01",
-            "privacy.pid_integral=0.02",
-            "privacy.decay=3",
+            "privacy.lapa.error=raw",
+            "privacy.lapa.window=2",
+            "privacy.lapa.proportional=0.01",
+            "privacy.lapa.integral=0.02",
+            "privacy.lapa.decay=3",
         ],
     ),
     ("fedadp", &["privacy.epsilon=8", "aggregate.rule=fedadp", "run.participation=0.6"]),
@@ -71,7 +71,11 @@ pub const LINEAR: &[Case] = &[
     ),
     (
         "noise-aware",
-        &["privacy.epsilon=8", "aggregate.rule=noise-aware", "aggregate.histograms=public"],
+        &[
+            "privacy.epsilon=8",
+            "aggregate.rule=noise-aware",
+            "aggregate.noise-aware.histograms=public",
+        ],
     ),
     ("analog-noma", &["privacy.epsilon=8", "transmit.uplink=analog"]),
     (
@@ -92,7 +96,11 @@ pub const LINEAR: &[Case] = &[
     ),
     (
         "signal-digital",
-        &["transmit.uplink=signal", "transmit.symbols=digital", "transmit.modulation=16-qam"],
+        &[
+            "transmit.uplink=signal",
+            "transmit.signal.symbols=digital",
+            "transmit.modulation=16-qam",
+        ],
     ),
     ("switch-sum", &TRUSTED_SUM),
     ("switch-per-device", &TRUSTED_PER_DEVICE),
@@ -108,9 +116,16 @@ pub const LINEAR: &[Case] = &[
             "control.noise=top-up",
         ],
     ),
-    ("dirichlet", &["partition.scheme=dirichlet", "partition.concentration=5", "@devices"]),
-    ("shards", &["partition.scheme=shards", "@devices"]),
-    ("iid", &["partition.scheme=iid", "partition.iid_samples=30", "@devices"]),
+    (
+        "dirichlet",
+        &[
+            "partition.scheme=dirichlet",
+            "partition.dirichlet.concentration=5",
+            "partition.dirichlet.devices=4",
+        ],
+    ),
+    ("shards", &["partition.scheme=shards", "partition.shards.devices=4"]),
+    ("iid", &["partition.scheme=iid", "partition.iid.samples=30", "partition.iid.devices=4"]),
     ("mlp", &["model.name=mlp", "privacy.epsilon=8", "observe.devices=summary"]),
     ("from-digits", &["model.start=digits", "privacy.epsilon=8"]),
 ];
@@ -118,15 +133,15 @@ pub const LINEAR: &[Case] = &[
 /// Runs after a pilot that chooses the transmit powers.
 pub const STAGED: &[Case] = &[
     ("closed-form", &["control.power=closed-form"]),
-    ("cma-es", &["control.power=cma-es", "control.evaluations=200"]),
+    ("cma-es", &["control.power=cma-es", "control.cma-es.evaluations=200"]),
     (
         "ddpg",
         &[
             "control.power=ddpg",
-            "control.episodes=3",
-            "control.steps=60",
-            "control.hidden=8",
-            "control.batch=16",
+            "control.ddpg.episodes=3",
+            "control.ddpg.steps=60",
+            "control.ddpg.hidden=8",
+            "control.ddpg.batch=16",
         ],
     ),
     ("equal-power", &["control.power=equal"]),
@@ -145,6 +160,6 @@ macro_rules! trusted {
         ]
     };
 }
-const TRUSTED_SUM: [&str; 8] = trusted!("control.noise=switch", "control.switch_rule=sum");
+const TRUSTED_SUM: [&str; 8] = trusted!("control.noise=switch", "control.switch.rule=sum");
 const TRUSTED_PER_DEVICE: [&str; 7] = trusted!("control.noise=switch");
 pub const TRUSTED_TOP_UP: [&str; 7] = trusted!("control.noise=top-up");

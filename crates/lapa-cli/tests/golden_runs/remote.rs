@@ -62,7 +62,7 @@ fn federate(experiment: &Experiment, folder: &Path) -> [String; 2] {
         let ledger = folder.join(format!("device-{device}.db"));
         Device::of_partition(experiment, &data(), device, true, &ledger).unwrap()
     };
-    let mut devices: Vec<_> = (0..experiment.partition.devices).map(device).collect();
+    let mut devices: Vec<_> = (0..experiment.partition.scheme.devices()).map(device).collect();
     let facts: Vec<_> = devices.iter_mut().map(|device| device.describe().unwrap()).collect();
     let path = folder.join("station");
     let model = Model::Configured(data());
@@ -77,7 +77,7 @@ fn federate(experiment: &Experiment, folder: &Path) -> [String; 2] {
         let counts: BTreeMap<_, _> = asked.into_iter().map(answer).collect();
         station.learn_histograms(counts).unwrap();
     }
-    let all: Vec<u32> = (0..experiment.partition.devices).collect();
+    let all: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     for _ in 0..station.rounds() {
         let mut answers = BTreeMap::new();
         for asked in station.ask(&all).unwrap() {

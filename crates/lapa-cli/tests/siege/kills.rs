@@ -13,15 +13,15 @@ const VARIANTS: [&[&str]; 8] = [
     &["privacy.allocator=arb"],
     &["aggregate.rule=wasserstein"],
     &["profile=paper"],
-    &["privacy.ledger=shared.db", "privacy.sampling=fixed"],
+    &["run.ledger=shared.db", "learn.sampling=fixed"],
     &[
         "transmit.uplink=analog",
         "privacy.channel_trust=1",
         "control.noise=top-up",
         "transmit.access=orthogonal",
-        "privacy.sampling=fixed",
+        "learn.sampling=fixed",
     ],
-    &["privacy.entropy=os", "privacy.noise=discrete-gaussian"],
+    &["run.entropy=os", "privacy.noise=discrete-gaussian"],
 ];
 
 fn spawn(place: &Path, arguments: &[&str]) -> Child {
@@ -44,7 +44,7 @@ fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
     let begun = lapa::clock::now();
     assert!(survives(whole.path(), &run_arguments("run", changes), case).status.success());
     let time = begun.elapsed();
-    let ledger = if changes.iter().any(|change| change.starts_with("privacy.ledger")) {
+    let ledger = if changes.iter().any(|change| change.starts_with("run.ledger")) {
         "shared.db"
     } else {
         "run/ledger.db"
@@ -75,7 +75,7 @@ fn kill_and_compare(changes: &[&str], dice: &mut Dice, case: &str) {
     assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stderr));
     let [one, other] = [&whole, &hit].map(|place| place.path().join("run"));
     // Real entropy draws anew; its repeated rounds are charged again, within the budget.
-    if !changes.contains(&"privacy.entropy=os") {
+    if !changes.contains(&"run.entropy=os") {
         assert!(results(&one) == results(&other), "{case}: another result");
     }
     let figures = provable(hit.path(), ledger, case).unwrap();
@@ -127,7 +127,7 @@ fn processes_on_one_ledger_pass_no_budget() {
     for case in cases(1, 7) {
         let place = place();
         let place = place.path();
-        let changes = ["privacy.ledger=shared.db", "privacy.sampling=fixed"];
+        let changes = ["run.ledger=shared.db", "learn.sampling=fixed"];
         let outs: Vec<String> = (0..4).map(|run| format!("run-{run}")).collect();
         let mut children: Vec<Child> =
             outs.iter().map(|out| spawn(place, &run_arguments(out, &changes))).collect();

@@ -6,7 +6,7 @@ use super::*;
 fn a_damaged_ledger_is_refused_or_proves_no_less() {
     let place = place();
     let place = place.path();
-    let shared = ["privacy.ledger=whole.db", "privacy.sampling=fixed", "privacy.epsilon=4"];
+    let shared = ["run.ledger=whole.db", "learn.sampling=fixed", "privacy.epsilon=4"];
     survives(place, &run_arguments("first", &shared), "the first run");
     let whole = provable(place, "whole.db", "the whole ledger").unwrap();
     let bytes = fs::read(place.join("whole.db")).unwrap();

@@ -94,7 +94,7 @@ rounds = 12
 evaluate_every = 6
 checkpoint_every = 3
 seed = 3
-[partition]
+[partition.mix]
 iid = 2
 non_iid = 3
 iid_samples = [20, 40]

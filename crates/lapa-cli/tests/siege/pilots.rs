@@ -5,12 +5,13 @@ use super::*;
 const POWER: &str = "\
 data.name = 'idx:digits'
 run = { rounds = 4, evaluate_every = 4, seed = 3, threads = 1 }
-partition = { iid = 2, non_iid = 3, iid_samples = [20, 40], non_iid_samples = [20, 40] }
+partition.mix = { iid = 2, non_iid = 3, iid_samples = [20, 40], non_iid_samples = [20, 40] }
 model.name = 'logistic'
-privacy = { epsilon = 8, channel_trust = 1, sampling = 'fixed', budget_share = 0.5 }
+privacy = { epsilon = 8, channel_trust = 1, budget_fraction = 0.5 }
+learn.sampling = 'fixed'
 radio.noise_power_w = 1e-12
 transmit = { uplink = 'analog', access = 'orthogonal' }
-control = { noise = 'top-up', pilot = 'private', evaluations = 100, episodes = 2, steps = 20 }
+control = { noise = 'top-up', pilot = 'private', cma-es.evaluations = 100, ddpg = { episodes = 2, steps = 20 } }
 ";
 
 /// A folder with power.toml, whose pilot is charged.

@@ -1,7 +1,9 @@
 //! What of an experiment the theorem does not cover.
 
-use lapa::config::{Access, Experiment, ModelName, Rule, Update, UplinkName};
+use lapa::config::{Access, Experiment, ModelName, Update};
 use lapa::radio::Threshold;
+use lapa::radio::UplinkConfig;
+use lapa::station::aggregate::Rule;
 
 /// Why the bound is no guarantee for this experiment, a sentence each. It never is: no built-in
 /// model has a strongly convex loss.
@@ -41,14 +43,15 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     if let Some(norm) = learn.clip_norm {
         reasons.push(format!("learn.clip_norm = {norm}: the theorem assumes unclipped gradients"));
     }
-    if experiment.transmit.uplink != UplinkName::Ideal && !experiment.transmit.is_analog() {
+    if experiment.transmit.uplink != UplinkConfig::Ideal && !experiment.transmit.uplink.is_analog()
+    {
         reasons.push(
             "transmit.uplink: bit errors are not Gaussian noise, and the channel term does not include \
              them"
                 .into(),
         );
     }
-    let selects = experiment.aggregate.threshold() != Threshold::None;
+    let selects = experiment.aggregate.threshold != Threshold::None;
     if experiment.run.participation < 1.0 || selects || experiment.aggregate.rule == Rule::Fedadp {
         reasons.push(
             "the weights change from round to round (participation, selection or rule fedadp); the \

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{EvaluationChoice, Experiment, Histograms, PowerChoice, SwitchRule};
+use lapa::budget::Histograms;
+use lapa::config::{EvaluationChoice, Experiment, PowerChoice};
 use lapa::data::Dataset;
 use lapa::observe::number;
 use lapa::run::SwitchingRound;
@@ -192,7 +193,7 @@ impl Chooser {
             self.privacy(&optimum.amplitudes, &mut on_device)?;
         let evaluation = optimum.evaluation;
         let rounds = evaluation.switching_round;
-        let sum = self.experiment.control.switch_rule == Some(SwitchRule::Sum);
+        let sum = self.experiment.control.noise.goes_by_sum();
         let powers_w: Vec<f64> = optimum.amplitudes.iter().map(|p| p * p).collect();
         Ok(Choice {
             optimizer,
@@ -217,15 +218,15 @@ impl Chooser {
 
     fn searcher(&self, optimizer: PowerMethod) -> Result<Searcher, PhaseError> {
         let (control, limits) = (&self.experiment.control, self.problem.limits());
-        let steps = control.episodes.saturating_mul(control.steps);
+        let steps = control.ddpg.episodes.saturating_mul(control.ddpg.steps);
         Ok(Searcher::Other(match optimizer {
             PowerMethod::Equal => Box::new(Known::equal(limits)),
             PowerMethod::Full => Box::new(Known::full(limits)),
             PowerMethod::ClosedForm => Box::new(Known::closed_form(&self.problem)),
             PowerMethod::RandomSearch => Box::new(RandomSearch { evaluations: steps }),
-            PowerMethod::CmaEs => Box::new(CmaEs { evaluations: control.evaluations }),
+            PowerMethod::CmaEs => Box::new(CmaEs { evaluations: control.cma_es.evaluations }),
             PowerMethod::Ddpg => {
-                let settings = Settings::from(control);
+                let settings = Settings::from(control.ddpg);
                 settings.check_for(limits.devices())?;
                 let ddpg = match &self.start {
                     Some(agent) => Ddpg::with_agent(settings, agent)?,
@@ -242,13 +243,13 @@ impl Chooser {
         amplitudes: &[f64],
         on_device: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<(Option<f64>, Option<f64>), PhaseError> {
-        let (privacy, histograms) =
-            (&self.experiment.privacy, self.experiment.aggregate.histograms);
+        let (delta, histograms) =
+            (self.experiment.delta(), self.experiment.aggregate.rule.histograms());
         if histograms == Some(Histograms::Exact) {
             return Ok((Some(f64::INFINITY), Some(f64::INFINITY)));
         }
         let (problem, releases) = (&self.problem, &self.pilot.releases);
-        let cost = privacy_cost_until(problem, amplitudes, releases, privacy.delta, on_device);
+        let cost = privacy_cost_until(problem, amplitudes, releases, delta, on_device);
         let cost = match cost {
             Err(CostError::Cancelled(cancelled)) => {
                 return Err(OptimizeError::from(cancelled).into());
@@ -258,8 +259,8 @@ impl Chooser {
             cost => Some(cost?),
         };
         // Noisy histograms are one more release, which this cost does not have.
-        let complete = cost.filter(|_| histograms != Some(Histograms::Noisy));
-        let counted = match privacy.basis {
+        let complete = cost.filter(|_| !matches!(histograms, Some(Histograms::Noisy(_))));
+        let counted = match self.experiment.basis() {
             // Whatever the noise: no more than the budget is spent.
             Basis::Certified => self.pilot.budget,
             Basis::Paper => complete.map(|cost| cost.counted),

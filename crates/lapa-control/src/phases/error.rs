@@ -47,7 +47,7 @@ pub enum PhaseError {
     NoAmplitudes,
     /// A pilot that memory should not hold.
     #[error(
-        "`run.rounds` = {rounds} with `partition.devices` = {devices}: a pilot run records each round \
+        "`run.rounds` = {rounds} with {devices} devices: a pilot run records each round \
          and device; the limit is {} records, and this makes {}",
         super::MOST_CELLS,
         u64::from(*rounds) * u64::from(*devices)

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{Experiment, PowerChoice, Powers};
+use lapa::config::{Experiment, Pilot as PilotData, PowerChoice, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::simulation::{Event, Simulation};
@@ -29,7 +29,7 @@ impl Live {
     /// Judges powers for `experiment` by pilots on digits drawn by code, as many as `data` has.
     pub fn new(experiment: &Experiment, data: &Dataset) -> Result<Self, PhaseError> {
         let mut public = experiment.clone();
-        (public.control.pilot, public.control.pilot_share) = (Default::default(), None);
+        public.control.pilot = PilotData::Synthetic;
         let mut pilot = pilot_experiment(&public, None);
         pilot.control.power = PowerChoice::File;
         Ok(Self {

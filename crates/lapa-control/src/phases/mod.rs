@@ -10,9 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapa::atomic::{write_atomically, write_json};
-use lapa::config::{
-    Access, AllocatorName, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers,
-};
+use lapa::config::{Access, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
@@ -69,7 +67,7 @@ pub enum PhaseOutcome {
 pub fn limits(experiment: &Experiment) -> Result<Limits, PhaseError> {
     let control = &experiment.control;
     Ok(Limits::new(
-        experiment.partition.devices as usize,
+        experiment.partition.scheme.devices() as usize,
         control.least_power_w,
         control.total_power_w,
         experiment.transmit.max_power_w,
@@ -97,7 +95,7 @@ pub fn pilot_folder(out: &Path) -> PathBuf {
 }
 
 /// Where the releases of a pilot on private data and of its run are recorded, unless
-/// `privacy.ledger` says.
+/// `run.ledger` says.
 fn shared_ledger(out: &Path) -> PathBuf {
     beside(out, "-ledger.db")
 }
@@ -124,29 +122,29 @@ pub const MOST_CELLS: u64 = 10_000_000;
 
 /// Refuses what would fail after the pilot, before anything is spent.
 pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
-    if !experiment.transmit.is_analog() {
+    if !experiment.transmit.uplink.is_analog() {
         return Err(PhaseError::NoAmplitudes);
     }
-    if experiment.privacy.allocator == AllocatorName::None {
+    if experiment.privacy.is_none() {
         return Err(PhaseError::NoNoise);
     }
-    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
     if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
         return Err(PhaseError::TooLong { rounds, devices });
     }
     if experiment.control.power == PowerChoice::Ddpg {
-        Settings::from(&experiment.control).check_for(devices as usize)?;
+        Settings::from(experiment.control.ddpg).check_for(devices as usize)?;
     }
     limits(experiment)?;
     contraction(experiment, 1.0)?;
-    Ddpg::new(Settings::from(&experiment.control))?;
+    Ddpg::new(Settings::from(experiment.control.ddpg))?;
     Ok(())
 }
 
 /// What should be known of powers that are chosen for this experiment.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
-    if experiment.aggregate.threshold() != Threshold::None {
+    if experiment.aggregate.threshold != Threshold::None {
         notes.push(
             "the set of transmitting devices is taken from the pilot run (equal power): thresholds in \
              [aggregate] are not applied to other powers"
@@ -218,7 +216,7 @@ pub fn pilot_and_run(
     check(&experiment)?;
     let folder = pilot_folder(out);
     let stopped = || Ok(PhaseOutcome::StoppedBefore { pilot: folder.clone() });
-    let ledger = experiment.privacy.ledger.clone().unwrap_or_else(|| shared_ledger(out));
+    let ledger = experiment.run.ledger.clone().unwrap_or_else(|| shared_ledger(out));
     let pilot = execute_pilot(&experiment, &data, &folder, Some(ledger.clone()), &mut |event| {
         on_event(PhaseEvent::Pilot(event))
     })?;
@@ -255,8 +253,8 @@ pub fn with_powers(
     let mut chosen = experiment.clone();
     chosen.control.power = PowerChoice::File;
     chosen.transmit.power_w = Powers::Each(powers_w.to_vec());
-    if experiment.control.pilot == PilotData::Private {
-        chosen.privacy.ledger = Some(ledger.into());
+    if experiment.control.pilot != PilotData::Synthetic {
+        chosen.run.ledger = Some(ledger.into());
     }
     absolute(chosen)
 }
@@ -327,7 +325,7 @@ pub fn pilot_in_memory(
     listener: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
 ) -> Result<Option<Pilot>, PhaseError> {
     check(experiment)?;
-    if experiment.control.pilot == PilotData::Private {
+    if experiment.control.pilot != PilotData::Synthetic {
         return Err(PhaseError::NoFolder);
     }
     let digits = pilot_data(experiment, data)?;
@@ -349,7 +347,7 @@ pub fn pilot_in_memory(
 
 /// A finished pilot on private data counts only if its releases are in the ledger.
 fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseError> {
-    let Some(path) = &pilot.privacy.ledger else { return Ok(()) };
+    let Some(path) = &pilot.run.ledger else { return Ok(()) };
     let lost = || PhaseError::NotCharged { pilot: folder.path().into(), ledger: path.clone() };
     if !path.is_file() {
         return Err(lost());
@@ -369,7 +367,11 @@ fn write(path: &Path, text: &str) -> Result<(), PhaseError> {
 /// How much less noise the run's part of the budget asks for than the pilot's; none where the pilot
 /// had a budget of its own.
 fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
-    let Some(share) = pilot.experiment().privacy.budget_share else { return Ok(None) };
+    let Some(privacy) = &pilot.experiment().privacy else { return Ok(None) };
+    let share = privacy.budget_fraction;
+    if share == 1.0 {
+        return Ok(None);
+    }
     let sigma = |part: f64| pilot.books().even_sigma(0, part).map_err(PhaseError::training);
     Ok(sigma(1.0 - share)?.zip(sigma(share)?).map(|(run, pilot)| run / pilot))
 }

@@ -21,22 +21,22 @@ const TEST_IMAGES: usize = 1_000;
 /// suffice for a device, evaluated once.
 ///
 /// On synthetic digits it spends nothing. On the devices' own data it is charged to `ledger`, which
-/// the run then shares, and spends `control.pilot_share` of each device's budget.
+/// the run then shares, and spends its fraction of each device's budget.
 pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Experiment {
     let mut pilot = experiment.clone();
     let control = &experiment.control;
-    let (devices, most_w) = (experiment.partition.devices, experiment.transmit.max_power_w);
+    let (devices, most_w) =
+        (experiment.partition.scheme.devices(), experiment.transmit.max_power_w);
     pilot.transmit.power_w = Powers::All(control.average_power_w(devices, most_w));
     pilot.control = Control {
         noise: match control.noise {
             NoiseControl::Always => NoiseControl::Always,
-            NoiseControl::Switch | NoiseControl::TopUp => NoiseControl::TopUp,
+            NoiseControl::Switch(_) | NoiseControl::TopUp => NoiseControl::TopUp,
         },
         power: PowerChoice::Equal,
         total_power_w: control.total_power_w,
         least_power_w: 0.0,
         pilot: control.pilot,
-        pilot_share: control.pilot_share,
         // How powers are judged and optimized is nothing to the pilot: it may serve another time.
         ..Experiment::default().control
     };
@@ -45,13 +45,15 @@ pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Exp
     match control.pilot {
         PilotData::Synthetic => {
             pilot.data = Data { name: DataName::Synthetic, classes: None };
-            pilot.privacy.ledger = None;
-            pilot.privacy.entropy = Entropy::Seed;
+            pilot.run.ledger = None;
+            pilot.run.entropy = Entropy::Seed;
         }
-        PilotData::Private => {
-            pilot.privacy.ledger = ledger;
-            // The same budget, and so the same currency, but only a part of it is spent.
-            pilot.privacy.budget_share = control.pilot_share;
+        PilotData::Private(private) => {
+            pilot.run.ledger = ledger;
+            if let Some(privacy) = &mut pilot.privacy {
+                // The same budget, and so the same currency, but only a part of it is spent.
+                privacy.budget_fraction = private.budget_fraction;
+            }
         }
     }
     pilot
@@ -59,7 +61,7 @@ pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Exp
 
 /// What the pilot trains on: the run's data, or as many digits drawn by code.
 pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, PhaseError> {
-    if experiment.control.pilot == PilotData::Private {
+    if experiment.control.pilot != PilotData::Synthetic {
         return Ok(data.clone());
     }
     let digits = data::digits(data.train.len(), TEST_IMAGES);
@@ -94,7 +96,7 @@ impl Pilot {
             sigma_required: vec![0.0; cells],
             nu_at_watt: vec![0.0; cells],
             quiet_scale_squared: Vec::with_capacity(devices),
-            trust: vec![experiment.privacy.channel_trust; devices],
+            trust: vec![experiment.channel_trust(); devices],
         };
         for device in 0..budgets.devices() {
             let scale = budgets.quiet_scale(device).map_err(PhaseError::training)?;

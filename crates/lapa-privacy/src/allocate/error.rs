@@ -8,6 +8,9 @@ pub enum AllocateError {
     /// A number is out of its range.
     #[error(transparent)]
     Parameter(#[from] OutOfRange),
+    /// An allocator of the paper's basis alone.
+    #[error("optimal-split shares one pot over the devices: it needs epsilon")]
+    OnePot,
     /// The state was taken from another allocator.
     #[error("the state belongs to the allocator {found}: expected {expected}")]
     OtherAllocator {

@@ -6,14 +6,58 @@ pub mod pid;
 use std::f64::consts::PI;
 
 use rand::{Rng, RngExt};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::angle::{Smoothed, contribution, deviation, leave_one_out_deviation, smooth};
-use self::pid::{Changes, Noisy, Pid, change, pid_error};
+use self::pid::{Changes, Noisy, PidError, change, pid_error};
 use super::{
-    AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
+    AllocateError, Allocator, AllocatorState, Ask, Basis, Scalars, Shares, Transcript, rounds_left,
 };
 use crate::range::{check, count, not_negative, positive};
+
+/// Parameters of allocator lapa.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LapaConfig {
+    /// Weight K_p of the latest change of the global gradient.
+    #[schemars(range(min = 0, max = 1000))]
+    pub proportional: f64,
+    /// Weight K_s of the mean change over the window.
+    #[schemars(range(min = 0, max = 1000))]
+    pub integral: f64,
+    /// Global gradients in the window, m: of the last m + 1 one is left out.
+    #[schemars(range(min = 2, max = 1000))]
+    pub window: u32,
+    /// Measure of a change of the global gradient. The default follows basis.
+    pub error: PidError,
+    /// Decay factor β of the map from angles to shares.
+    #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
+    pub decay: f64,
+}
+
+impl Default for LapaConfig {
+    /// That of basis certified.
+    fn default() -> Self {
+        Self {
+            proportional: 0.5,
+            integral: 0.5,
+            window: 5,
+            error: PidError::default_for(Basis::Certified),
+            decay: 5.0,
+        }
+    }
+}
+
+impl LapaConfig {
+    fn checked(self) -> Result<Self, AllocateError> {
+        not_negative("proportional", self.proportional)?;
+        not_negative("integral", self.integral)?;
+        check("window", self.window.into(), self.window >= 2, "at least 2")?;
+        positive("decay", self.decay)?;
+        Ok(self)
+    }
+}
 
 /// `ε^[t] = exp(−e^[t])·(ε^T − ε_c)/(T−t+1)`, eq. (12), where `allocated` is the sum of those
 /// before, ε_c.
@@ -30,8 +74,7 @@ pub fn round_budget(total: f64, allocated: f64, error: f64, rounds: u32, round: 
 #[derive(Clone, Debug)]
 pub struct Lapa {
     rounds: u32,
-    pid: Pid,
-    decay: f64,
+    config: LapaConfig,
     /// ε^T on the paper's basis.
     total: Option<f64>,
     memory: LapaScalars,
@@ -66,11 +109,10 @@ impl Lapa {
         total_epsilon: f64,
         rounds: u32,
         devices: u32,
-        pid: Pid,
-        decay: f64,
+        config: LapaConfig,
     ) -> Result<Self, AllocateError> {
         let total = positive("total_epsilon", total_epsilon)?;
-        Ok(Self { total: Some(total), ..Self::certified(rounds, devices, pid, decay)? })
+        Ok(Self { total: Some(total), ..Self::certified(rounds, devices, config)? })
     }
 
     /// The same rule for what is left of each device's own capacity:
@@ -79,12 +121,7 @@ impl Lapa {
     /// Differs from the paper: no pot is shared by devices, whose data are disjoint; angles leave
     /// the device's own part out and are debiased; and round T spends all that is left, which
     /// could not be spent later.
-    pub fn certified(
-        rounds: u32,
-        devices: u32,
-        pid: Pid,
-        decay: f64,
-    ) -> Result<Self, AllocateError> {
+    pub fn certified(rounds: u32, devices: u32, config: LapaConfig) -> Result<Self, AllocateError> {
         let memory = LapaScalars {
             allocated: 0.0,
             pid_error: None,
@@ -94,8 +131,7 @@ impl Lapa {
         };
         Ok(Self {
             rounds: count("rounds", rounds)?,
-            pid: pid.checked()?,
-            decay: positive("decay", decay)?,
+            config: config.checked()?,
             total: None,
             memory,
             gradients: Vec::new(),
@@ -140,16 +176,16 @@ impl Lapa {
         let memory = &mut self.memory;
         let mut changes =
             self.gradients.iter().zip(&memory.variances).rev().map(|(gradient, &variance)| {
-                change(self.pid.error, global, Noisy { gradient, variance })
+                change(self.config.error, global, Noisy { gradient, variance })
             });
         let (one, two) = (changes.next().unwrap_or(0.0), changes.next().unwrap_or(0.0));
         memory.window.push(Changes { one, two });
-        let most = self.pid.window as usize + 1;
+        let most = self.config.window as usize + 1;
         if memory.window.len() > most {
             memory.window.remove(0);
         }
         let left_out = (memory.window.len() == most).then_some(left_out);
-        memory.pid_error = pid_error(&self.pid, &memory.window, left_out);
+        memory.pid_error = pid_error(&self.config, &memory.window, left_out);
 
         // The oldest gradient's memory is used again.
         let mut kept =
@@ -173,7 +209,7 @@ impl Lapa {
         angles: &[Option<f64>],
         all: impl Iterator<Item = f64>,
     ) -> Vec<f64> {
-        let f = |angle| contribution(angle, self.decay);
+        let f = |angle| contribution(angle, self.config.decay);
         let (sum, known) = all.fold((0.0, 0u32), |(sum, known), angle| (sum + f(angle), known + 1));
         let mean = sum / f64::from(known);
         let relative = |angle: &Option<f64>| match *angle {
@@ -232,7 +268,7 @@ impl Allocator for Lapa {
     }
 
     fn observe(&mut self, transcript: &Transcript<'_>, rng: &mut dyn Rng) {
-        let left_out = rng.random_range(0..=self.pid.window);
+        let left_out = rng.random_range(0..=self.config.window);
         self.observe_leaving_out(transcript, left_out as usize);
     }
 
@@ -266,7 +302,7 @@ impl Allocator for Lapa {
             count("rounds of an angle", smoothed.rounds)?;
         }
         let seen = memory.window.len();
-        check("window", seen as f64, seen <= self.pid.window as usize + 1, "at most m + 1")?;
+        check("window", seen as f64, seen <= self.config.window as usize + 1, "at most m + 1")?;
         for change in memory.window.iter().flat_map(|changes| [changes.one, changes.two]) {
             not_negative("change of the gradient", change)?;
         }

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub use arb::{Arb, ArbScalars};
 pub use error::AllocateError;
-pub use lapa::pid::{Pid, PidError};
-pub use lapa::{Lapa, LapaScalars};
+pub use lapa::pid::PidError;
+pub use lapa::{Lapa, LapaConfig, LapaScalars};
 pub use optimal_split::OptimalSplit;
 pub use uniform::Uniform;
 
@@ -30,6 +30,46 @@ pub enum Basis {
     Paper,
     /// A guarantee that can be proved.
     Certified,
+}
+
+/// The allocators of a configuration, each with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AllocatorConfig {
+    /// The same share for every round and device, fixed in advance.
+    Uniform,
+    /// A shared share that follows the norm of the global gradient (our reconstruction).
+    Arb,
+    /// The paper's: by training progress over time, by contribution over devices.
+    Lapa(LapaConfig),
+    /// The split over devices with the least total noise (basis paper only).
+    OptimalSplit,
+}
+
+impl AllocatorConfig {
+    /// The allocator for `rounds` of `devices`: of ε^T = `total` on the paper's basis, else of each
+    /// device's own capacity.
+    pub fn build(
+        self,
+        total: Option<f64>,
+        rounds: u32,
+        devices: u32,
+    ) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(match (self, total) {
+            (Self::Uniform, Some(total)) => Box::new(Uniform::paper(total, rounds, devices)?),
+            (Self::Uniform, None) => Box::new(Uniform::certified(rounds)?),
+            (Self::Arb, Some(total)) => Box::new(Arb::paper(total, rounds, devices)?),
+            (Self::Arb, None) => Box::new(Arb::certified(rounds)?),
+            (Self::Lapa(config), Some(total)) => {
+                Box::new(Lapa::paper(total, rounds, devices, config)?)
+            }
+            (Self::Lapa(config), None) => Box::new(Lapa::certified(rounds, devices, config)?),
+            (Self::OptimalSplit, Some(total)) => {
+                Box::new(OptimalSplit::paper(total, rounds, devices)?)
+            }
+            (Self::OptimalSplit, None) => return Err(AllocateError::OnePot),
+        })
+    }
 }
 
 /// What the base station holds after a round: received values and public numbers only. Values

@@ -173,7 +173,7 @@ fn experiment(flags: &[&str]) -> Experiment {
 
 fn links(experiment: &Experiment) -> (Links, Vec<Link>) {
     let mut links = Links::new(experiment).unwrap();
-    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.of(1, &devices).unwrap();
     (links, list)
 }
@@ -183,8 +183,8 @@ fn links_are_drawn_at_their_places_in_the_color_of_their_error_rate() {
     let dir = tempfile::tempdir().unwrap();
     let experiment = experiment(&[]);
     let (places, list) = links(&experiment);
-    let regions = experiment.radio.regions.unwrap();
-    let [svg, png] = plot_links(&places, &list, &regions, &dir.path().join("link")).unwrap();
+    let lapa::config::Places::Regions(regions) = &experiment.radio.places else { unreachable!() };
+    let [svg, png] = plot_links(&places, &list, regions, &dir.path().join("link")).unwrap();
     assert_eq!(pixels(&png).0, 1440);
     let svg = fs::read_to_string(svg).unwrap();
     // A class has a key of its color besides its devices.
@@ -208,7 +208,8 @@ fn links_are_drawn_at_their_places_in_the_color_of_their_error_rate() {
 #[test]
 fn of_very_many_links_some_are_drawn_and_the_title_says_so() {
     let dir = tempfile::tempdir().unwrap();
-    let (places, list) = links(&experiment(&["partition.scheme=iid", "partition.devices=5001"]));
+    let (places, list) =
+        links(&experiment(&["partition.scheme=iid", "partition.iid.devices=5001"]));
     let [svg, _] = plot_links(&places, &list, &[], &dir.path().join("link")).unwrap();
     let svg = fs::read_to_string(svg).unwrap();
     assert_eq!(svg.matches("<circle").count(), 1667 + 4);

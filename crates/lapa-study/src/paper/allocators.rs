@@ -29,7 +29,7 @@ impl Allocator {
     pub fn curve(self, base: Base, sigma: f64) -> Curve {
         let curve = Curve::new(self.name(), base);
         let curve = match self {
-            Self::None => return curve.with("privacy.allocator=none"),
+            Self::None => return curve.with("privacy=none"),
             Self::Lapa => curve.with("privacy.allocator=lapa"),
             Self::Arb => curve.with("privacy.allocator=arb"),
             Self::Uniform => curve.with("privacy.allocator=uniform"),

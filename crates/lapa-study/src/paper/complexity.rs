@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use lapa::config::Experiment;
+use lapa::config::DdpgConfig;
 use lapa_control::optimize::ddpg::Settings as Ddpg;
 use lapa_control::optimize::{self, Optimizer};
 use lapa_control::phases::PhaseError;
@@ -95,15 +95,14 @@ fn timing(value: usize, devices: usize, rounds: usize, hidden: u32) -> Result<Ti
     let mut problem = example(devices, rounds, NoiseRule::PerDevice);
     let amplitudes = problem.limits().equal();
     let (mut evaluation_us, mut step_us) = (f64::INFINITY, f64::INFINITY);
-    let mut control = Experiment::default().control;
-    (control.episodes, control.steps, control.hidden) = (EPISODES, STEPS, hidden);
+    let config = DdpgConfig { episodes: EPISODES, steps: STEPS, hidden, ..DdpgConfig::default() };
     for _ in 0..REPEATS {
         let start = lapa::clock::now();
         for _ in 0..STEPS {
             black_box(problem.evaluate(black_box(&amplitudes))?);
         }
         evaluation_us = evaluation_us.min(1e6 * start.elapsed().as_secs_f64() / f64::from(STEPS));
-        let mut ddpg = optimize::Ddpg::new(Ddpg::from(&control))?;
+        let mut ddpg = optimize::Ddpg::new(Ddpg::from(config))?;
         let start = lapa::clock::now();
         ddpg.optimize(&mut problem, 0, &mut |_| ControlFlow::Continue(()))?;
         let steps = f64::from(EPISODES * STEPS);

@@ -22,7 +22,10 @@ impl Settings {
     /// Changes that a quick look makes to every configuration.
     fn changes(self) -> Vec<String> {
         if self.quick {
-            vec![format!("run.rounds={QUICK_ROUNDS}"), format!("control.episodes={QUICK_EPISODES}")]
+            vec![
+                format!("run.rounds={QUICK_ROUNDS}"),
+                format!("control.ddpg.episodes={QUICK_EPISODES}"),
+            ]
         } else {
             Vec::new()
         }

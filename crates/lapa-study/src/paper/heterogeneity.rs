@@ -28,8 +28,8 @@ fn curve(allocator: Allocator, data: &str, iid: u32) -> Curve {
     allocator
         .curve(BASE, SIGMA)
         .with(format!("data.name={data}"))
-        .with(format!("partition.iid={iid}"))
-        .with(format!("partition.non_iid={}", DEVICES - iid))
+        .with(format!("partition.mix.iid={iid}"))
+        .with(format!("partition.mix.non_iid={}", DEVICES - iid))
 }
 
 impl PaperFigure for Heterogeneity {

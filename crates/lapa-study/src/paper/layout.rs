@@ -1,5 +1,6 @@
 //! Where the devices are (Section V-A).
 
+use lapa::config::Places;
 use lapa::radio::Links;
 use lapa_report::plot::{Marker, Scatter};
 
@@ -18,10 +19,12 @@ fn scatter() -> Option<Scatter> {
     let links = Links::new(&experiment).ok()?;
     let base = links.base_station();
     let mut plot = Scatter::new("Device positions", "x (m)", "y (m)", "");
-    for (number, region) in ["I", "II"].iter().zip(experiment.radio.regions.iter().flatten()) {
-        plot = plot.rectangle(format!("Region {number}"), region.x, region.y);
+    if let Places::Regions(regions) = &experiment.radio.places {
+        for (number, region) in ["I", "II"].iter().zip(regions) {
+            plot = plot.rectangle(format!("Region {number}"), region.x, region.y);
+        }
     }
-    let places = (0..experiment.partition.devices).map(|device| {
+    let places = (0..experiment.partition.scheme.devices()).map(|device| {
         let position = links.placement(device).position;
         [position.x.0, position.y.0]
     });

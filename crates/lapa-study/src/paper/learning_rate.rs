@@ -19,8 +19,8 @@ pub struct LearningRate;
 
 fn curve(iid: u32, rate: f64) -> Curve {
     Curve::new(format!("{iid} IID + {} non-IID", 15 - iid), BASE)
-        .with(format!("partition.iid={iid}"))
-        .with(format!("partition.non_iid={}", 15 - iid))
+        .with(format!("partition.mix.iid={iid}"))
+        .with(format!("partition.mix.non_iid={}", 15 - iid))
         .with(format!("learn.learning_rate={rate}"))
 }
 

@@ -36,8 +36,8 @@ impl Switch {
 
     pub fn apply(self, curve: Curve) -> Curve {
         match self {
-            Self::Sum => curve.with("control.switch_rule=sum"),
-            Self::PerDevice => curve.with("control.switch_rule=per-device"),
+            Self::Sum => curve.with("control.switch.rule=sum"),
+            Self::PerDevice => curve.with("control.switch.rule=per-device"),
         }
     }
 }

@@ -17,7 +17,7 @@ fn relative() -> Curve {
 }
 
 fn printed() -> Curve {
-    let mut curve = relative().with("privacy.pid_error=raw");
+    let mut curve = relative().with("privacy.lapa.error=raw");
     curve.name = "LAPA as printed".into();
     curve
 }

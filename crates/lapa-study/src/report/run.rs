@@ -4,11 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lapa::budget::round_up;
-use lapa::config::AllocatorName;
 use lapa::files;
 use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles};
 use lapa::run::{CheckedRun, Manifest, Summary, SwitchingRound, UnderNoised};
-use lapa_privacy::allocate::Basis;
+use lapa_privacy::allocate::{AllocatorConfig, Basis};
 
 use super::{Badge, Entry, Page, Table};
 use super::{ReportError, tensorboard, write};
@@ -109,7 +108,7 @@ impl FinishedRun {
     }
 
     fn noisy(&self) -> bool {
-        self.0.experiment.privacy.allocator != AllocatorName::None
+        self.0.experiment.privacy.is_some()
     }
 
     fn privacy(&self, page: &mut Page) {
@@ -151,7 +150,7 @@ impl FinishedRun {
             Entry::badge(Badge::Unknown, "odometer reading"),
             words("ε that the worst device has spent, over all runs on the same ledger."),
         ]);
-        let trust = self.0.experiment.privacy.channel_trust;
+        let trust = self.0.experiment.channel_trust();
         if trust > 0.0 {
             table.row([
                 words("Spent ε without channel noise"),
@@ -186,23 +185,23 @@ impl FinishedRun {
 
     /// What the provable ε stands on.
     fn provable(&self) -> (Entry, &'static str) {
-        let privacy = &self.0.experiment.privacy;
+        let privacy = self.0.experiment.privacy.as_ref();
         if self.0.summary.privacy.epsilon_provable.is_infinite() {
             return (
                 Entry::badge(Badge::Bad, "nothing proven"),
                 "Something was released without noise.",
             );
         }
-        match (privacy.basis, privacy.allocator) {
-            (Basis::Certified, _) => (
+        match privacy.map(|privacy| (privacy.basis, privacy.allocator)) {
+            None | Some((Basis::Certified, _)) => (
                 Entry::badge(Badge::Good, "proven in advance"),
                 "Budget of the worst device, declared before round 1 and enforced by its filter.",
             ),
-            (Basis::Paper, AllocatorName::Uniform) => (
+            Some((Basis::Paper, AllocatorConfig::Uniform)) => (
                 Entry::badge(Badge::Good, "proven"),
                 "ε of the recorded noise for the worst device; the schedule was fixed in advance.",
             ),
-            (Basis::Paper, _) => (
+            Some((Basis::Paper, _)) => (
                 Entry::badge(Badge::Mixed, "odometer reading"),
                 "ε of the recorded noise for the worst device. The schedule was chosen during the \
                  run, so this is not a guarantee made in advance.",

@@ -65,7 +65,7 @@ pub enum SweepError {
     },
     /// More records than memory should hold.
     #[error(
-        "run.rounds = {rounds} with partition.devices = {devices}: a run in a sweep keeps a record per \
+        "run.rounds = {rounds} with {devices} devices: a run in a sweep keeps a record per \
          device and round, at most {MOST_RECORDS}: use fewer, or observe.devices = \"summary\""
     )]
     TooLong {
@@ -76,14 +76,14 @@ pub enum SweepError {
     },
     /// A ledger, which cells would share.
     #[error(
-        "privacy.ledger = \"{}\": the runs of a sweep are simulations in memory; they would share \
-         that budget but record nothing in it: remove privacy.ledger, or use `lapa run`",
+        "run.ledger = \"{}\": the runs of a sweep are simulations in memory; they would share \
+         that budget but record nothing in it: remove run.ledger, or use `lapa run`",
         .0.display()
     )]
     Ledger(PathBuf),
     /// Noise that no seed repeats.
     #[error(
-        "privacy.entropy = \"os\": the runs of a sweep are cached by a hash of their configuration \
+        "run.entropy = \"os\": the runs of a sweep are cached by a hash of their configuration \
          and must be repeatable, which this noise is not: use \"seed\", or `lapa run`"
     )]
     Entropy,

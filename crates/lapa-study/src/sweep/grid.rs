@@ -94,7 +94,8 @@ impl Key {
             }
             settings.push(setting);
         }
-        let name = settings.first().map(|setting| setting.change.path()).unwrap_or_default();
+        let name =
+            settings.first().map(|setting| setting.change.path().to_owned()).unwrap_or_default();
         match RESERVED.iter().find(|(key, _)| *key == name) {
             Some((_, instead)) => {
                 Err(SweepError::Reserved { flag: flag.into(), key: name, instead })
@@ -221,13 +222,16 @@ mod tests {
     #[test]
     fn values_are_toml_and_points_are_all_combinations() {
         let flags = [
-            "partition.iid_samples=[100,300],[200,600]",
+            "partition.mix.iid_samples=[100,300],[200,600]",
             "privacy.allocator = lapa, 'uniform'",
             "learn.learning_rate=0.1,1e-2,5",
         ];
         let grid = grid(&flags).unwrap();
         let names: Vec<&str> = grid.keys().iter().map(Key::name).collect();
-        assert_eq!(names, ["partition.iid_samples", "privacy.allocator", "learn.learning_rate"]);
+        assert_eq!(
+            names,
+            ["partition.mix.iid_samples", "privacy.allocator", "learn.learning_rate"]
+        );
         assert_eq!(grid.len(), 12);
         let points: Vec<String> = grid
             .points()
@@ -260,7 +264,7 @@ mod tests {
             (&["data.name=a,'a'"], "the value 'a' is given twice"),
             (&["run.seed=1,2"], "`run.seed` cannot be in a grid; use --seeds"),
             (&["run.threads=1,2"], "`run.threads` cannot be in a grid; use --threads"),
-            (&["partition.iid_samples=[1,2],[3"], "`[3` is not a TOML value"),
+            (&["partition.mix.iid_samples=[1,2],[3"], "`[3` is not a TOML value"),
         ] {
             let error = grid(flags).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

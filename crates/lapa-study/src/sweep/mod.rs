@@ -82,13 +82,13 @@ impl Sweep {
 
 /// Refuses what is no simulation, what memory should not hold, and seeds that cannot be written.
 fn check(experiment: &Experiment, seeds: u32) -> Result<(), SweepError> {
-    if let Some(ledger) = &experiment.privacy.ledger {
+    if let Some(ledger) = &experiment.run.ledger {
         return Err(SweepError::Ledger(ledger.clone()));
     }
-    if experiment.privacy.entropy == Entropy::Os {
+    if experiment.run.entropy == Entropy::Os {
         return Err(SweepError::Entropy);
     }
-    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
     let records = experiment.run.participation * f64::from(rounds) * f64::from(devices);
     if experiment.observe.devices == ObserveDevices::List && records > MOST_RECORDS as f64 {
         return Err(SweepError::TooLong { rounds, devices });

@@ -128,7 +128,7 @@ impl Outcome {
         let failures: BTreeMap<&str, &String> =
             executed.failures.iter().map(|(cell, why)| (cells[*cell].id(), why)).collect();
         let point = |(settings, cells): (Vec<&super::Setting>, &[crate::cell::Cell])| {
-            let values = settings.iter().map(|s| (s.change().path(), s.value().clone()));
+            let values = settings.iter().map(|s| (s.change().path().to_owned(), s.value().clone()));
             let row = |(cell, &seed): (&crate::cell::Cell, &u64)| CellRow {
                 seed,
                 cell: cell.id().into(),

@@ -36,13 +36,13 @@ pub fn experiment(changes: &[Override]) -> Result<Experiment, ConfigError> {
         model.name = 'logistic'
         learn = { batch_fraction = 0.25, momentum = 0 }
         privacy = { epsilon = 20 }
-        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+        partition.mix = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
     ";
     Experiment::from_toml(text, "test", changes)
 }
 
 /// More samples than there are: refused when the run begins, not when the file is read.
-pub const TOO_MANY: &str = "partition.iid_samples=[5000,6000]";
+pub const TOO_MANY: &str = "partition.mix.iid_samples=[5000,6000]";
 
 /// What happened to cells, in order.
 #[derive(Default)]

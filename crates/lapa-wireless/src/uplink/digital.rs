@@ -2,11 +2,40 @@
 
 use rand::{Rng, RngExt};
 use rand_distr::Exp1;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::bits::BitStream;
 use super::constellation::Axis;
 use super::{Coding, Quantizer, UplinkError, check_sinr};
 use crate::ser::{Modulation, q_function};
+
+/// Parameters of digital symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DigitalConfig {
+    /// Bits per coordinate.
+    #[schemars(range(min = 1, max = 16))]
+    pub bits: u32,
+    /// Range of the quantizer: coordinates are quantized from -range to range, and larger ones are
+    /// cut. It must not follow from private data. The default follows learn.clip, clip_norm and
+    /// update.
+    #[schemars(range(min = 1e-9, max = 1e9))]
+    pub range: f64,
+}
+
+impl Default for DigitalConfig {
+    fn default() -> Self {
+        Self { bits: 8, range: 2.0 }
+    }
+}
+
+impl DigitalConfig {
+    /// Symbols of this modulation with these parameters.
+    pub fn coding(self, modulation: Modulation) -> Result<Coding, UplinkError> {
+        Ok(Coding::Digital { quantizer: Quantizer::new(self.bits, self.range)?, modulation })
+    }
+}
 
 /// One device's uplink of quantized values over a square constellation.
 ///

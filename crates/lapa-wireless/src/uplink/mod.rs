@@ -14,9 +14,9 @@ mod signal;
 
 pub use analog::Analog;
 pub use cost::{Coding, airtime, energy};
-pub use digital::{Digital, DigitalReport};
+pub use digital::{Digital, DigitalConfig, DigitalReport};
 pub use quantizer::Quantizer;
-pub use signal::{Signal, Symbols};
+pub use signal::{Signal, SignalConfig, SymbolConfig, Symbols};
 
 use crate::OutOfRange;
 use crate::noma::NomaError;

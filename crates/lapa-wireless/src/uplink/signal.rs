@@ -3,14 +3,35 @@
 use num_complex::Complex64;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::bits::BitStream;
 use super::constellation::Axis;
-use super::{Coding, DigitalReport, Quantizer, UplinkError, check_magnitude};
+use super::{Coding, DigitalConfig, DigitalReport, Quantizer, UplinkError, check_magnitude};
 use crate::channel::Channels;
 use crate::noma::{Noma, Sic};
 use crate::ser::Modulation;
 use crate::units::Watt;
+
+/// Parameters of the signal uplink.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SignalConfig {
+    /// Contents of the symbols.
+    pub symbols: SymbolConfig,
+}
+
+/// Contents of the symbols of the signal uplink.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SymbolConfig {
+    /// Amplitudes, as analog.
+    #[default]
+    Analog,
+    /// Bits, as digital.
+    Digital(DigitalConfig),
+}
 
 /// All devices at once, symbol by symbol: y = Σ_k p_k h_k s_k + n, the paper's eq. (4), with
 /// n ~ CN(0, σ²) on each antenna, decoded by successive interference cancellation.

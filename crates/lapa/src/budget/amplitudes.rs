@@ -60,11 +60,11 @@ pub(super) struct Amplitudes {
 impl Amplitudes {
     /// `None` where updates are sent otherwise.
     pub fn new(experiment: &Experiment, coordinates: usize) -> Option<Self> {
-        experiment.transmit.is_analog().then(|| Self {
+        experiment.transmit.uplink.is_analog().then(|| Self {
             steps: steps(&experiment.learn),
             excess: excess(experiment),
             coordinates,
-            trust: experiment.privacy.channel_trust,
+            trust: experiment.channel_trust(),
         })
     }
 
@@ -100,9 +100,9 @@ impl Amplitudes {
 
 /// The largest configured size over the public one where sizes are not public, else 1.
 fn excess(experiment: &Experiment) -> f64 {
-    let spec = &experiment.partition;
-    let hidden = experiment.privacy.adjacency == Adjacency::AddRemove;
-    match (spec.middle_samples(), spec.largest_samples()) {
+    let scheme = &experiment.partition.scheme;
+    let hidden = experiment.adjacency() == Adjacency::AddRemove;
+    match (scheme.middle_samples(), scheme.largest_samples()) {
         (Some(middle), Some(largest)) if hidden => f64::from(largest) / f64::from(middle),
         _ => 1.0,
     }

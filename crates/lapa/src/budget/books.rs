@@ -95,7 +95,7 @@ impl Books {
         data: &DataKey,
         (run, repeat): (&str, Repeat),
     ) -> Result<Self, PrivacyError> {
-        let (privacy, rounds) = (&experiment.privacy, experiment.run.rounds);
+        let rounds = experiment.run.rounds;
         let declared = ledger.declarations()?;
         let resumed = declared.iter().any(|declared| declared.run == run);
         let known = declared.iter().filter(|declared| declared.data == data.data);
@@ -113,7 +113,7 @@ impl Books {
         let left = ledger.begin_run(run, data, &listed)?;
         let mut accounts = Vec::with_capacity(budgets.len());
         for ((device, budget), left) in (0..).zip(budgets).zip(left) {
-            let start = match (budget.filter(), privacy.budget_share) {
+            let start = match (budget.filter(), experiment.budget_fraction()) {
                 (Some(filter), Some(fraction)) => left.min(fraction * filter.capacity()),
                 _ => left,
             };
@@ -133,13 +133,13 @@ impl Books {
             out_of_range: false,
         };
         books.warn_of_delta(public_samples);
-        if privacy.ledger.is_some() && books.ledger.is_new()? {
+        if experiment.run.ledger.is_some() && books.ledger.is_new()? {
             books.warnings.push(format!(
                 "new ledger {}: nothing was ever released on it, so all budgets are whole",
                 books.ledger.path().display()
             ));
         }
-        if privacy.channel_trust > 0.0 {
+        if experiment.channel_trust() > 0.0 {
             books.recost_others()?;
         }
         Ok(books)

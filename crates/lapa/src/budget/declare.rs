@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
-use lapa_privacy::allocate::Basis;
+use lapa_privacy::allocate::AllocatorConfig;
 use lapa_privacy::{
     AccountError, Adjacency, Budget, ClipUnit, Filter, FilterKind, Mechanism, NoiseKind, Release,
     calibrate, renyi_order,
 };
 
 use super::device_budget::unit;
-use super::{DeviceBudget, NoiseRule, PrivacyError};
-use crate::config::{AllocatorName, BatchSampling, Clip, Experiment, Histograms};
+use super::{DeviceBudget, Histograms, NoiseRule, PrivacyError};
+use crate::config::{BatchSampling, Clip, Experiment, Privacy};
 use crate::model::MOST_SAMPLES;
 
 /// The public number of samples of each device: |D_k|, or under add-remove adjacency, where |D_k|
@@ -21,15 +21,14 @@ pub(crate) fn public_samples(
     experiment: &Experiment,
     sizes: &[u32],
 ) -> Result<Vec<u32>, PrivacyError> {
-    let (spec, privacy) = (&experiment.partition, &experiment.privacy);
-    let summed = privacy.allocator != AllocatorName::None
+    let summed = experiment.privacy.is_some()
         && experiment.learn.clip == Clip::Sample
-        && privacy.noise == NoiseKind::Gaussian;
+        && experiment.noise() == NoiseKind::Gaussian;
     if let Some(device) = sizes.iter().position(|&n| summed && n as usize > MOST_SAMPLES) {
         return Err(PrivacyError::TooManySamples { device, samples: sizes[device] });
     }
-    let hidden = privacy.adjacency == Adjacency::AddRemove;
-    Ok(match spec.middle_samples().filter(|_| hidden) {
+    let hidden = experiment.adjacency() == Adjacency::AddRemove;
+    Ok(match experiment.partition.scheme.middle_samples().filter(|_| hidden) {
         Some(middle) => vec![middle; sizes.len()],
         None => sizes.to_vec(),
     })
@@ -41,22 +40,22 @@ pub(crate) fn of_whole_updates(experiment: &Experiment) -> Experiment {
     let mut experiment = experiment.clone();
     experiment.learn.clip = Clip::Device;
     experiment.learn.batch_fraction = 1.0;
-    experiment.privacy.sampling = BatchSampling::Full;
+    experiment.learn.sampling = BatchSampling::Full;
     experiment
 }
 
 /// The release of a device of `public_samples`, without noise yet.
 pub(crate) fn release(experiment: &Experiment, public_samples: u32) -> Release {
-    let (learn, privacy) = (&experiment.learn, &experiment.privacy);
+    let learn = &experiment.learn;
     Release {
         clip: if learn.clip == Clip::Sample { ClipUnit::Sample } else { ClipUnit::Device },
         clip_norm: learn.clip_norm.unwrap_or(f64::INFINITY),
-        denominator: privacy.sampling.denominator(learn.batch_fraction, public_samples),
+        denominator: learn.sampling.denominator(learn.batch_fraction, public_samples),
         records: public_samples,
         learning_rate: learn.learning_rate,
-        adjacency: privacy.adjacency,
-        sampling: privacy.sampling.declared(learn.batch_fraction),
-        noise: privacy.noise,
+        adjacency: experiment.adjacency(),
+        sampling: learn.sampling.declared(learn.batch_fraction),
+        noise: experiment.noise(),
         sigma_artificial: 0.0,
         sigma_channel: 0.0,
         kappa: 0.0,
@@ -70,7 +69,7 @@ pub(crate) fn declare(
     public_samples: &[u32],
     known: &dyn Fn(u32) -> Option<FilterKind>,
 ) -> Result<Vec<DeviceBudget>, PrivacyError> {
-    let privacy = &experiment.privacy;
+    let certified = experiment.privacy.as_ref().filter(|_| experiment.is_certified());
     let mean = public_samples.iter().map(|&n| f64::from(n)).sum::<f64>()
         / public_samples.len().max(1) as f64;
     // Devices with the same numbers share the work: a plan takes an accountant some time.
@@ -79,13 +78,13 @@ pub(crate) fn declare(
     for (device, &samples) in (0..).zip(public_samples) {
         let release = release(experiment, samples);
         let mut filter = None;
-        if certified(experiment) {
-            let sigma = privacy.initial_sigma.map(|sigma| sigma * mean / f64::from(samples));
+        if let Some(privacy) = certified {
+            let sigma = privacy.initial_sigma().map(|sigma| sigma * mean / f64::from(samples));
             let noise = sigma.map(|sigma| noise_multiplier(&release, sigma)).transpose()?;
             let known = known(device);
             let key = (noise.unwrap_or(0.0).to_bits(), format!("{known:?}"));
             if !filters.contains_key(&key) {
-                let new = Choice { experiment, noise, known }.filter(&release)?;
+                let new = Choice { experiment, privacy, noise, known }.filter(&release)?;
                 filters.insert(key.clone(), new);
             }
             filter = filters.get(&key).cloned();
@@ -93,11 +92,11 @@ pub(crate) fn declare(
         budgets.push(DeviceBudget {
             release,
             filter,
-            basis: privacy.basis,
-            delta: privacy.delta,
-            noisy: privacy.allocator != AllocatorName::None,
+            basis: experiment.basis(),
+            delta: experiment.delta(),
+            noisy: experiment.privacy.is_some(),
             rule: NoiseRule::of(&experiment.control),
-            trust: privacy.channel_trust,
+            trust: experiment.channel_trust(),
         });
     }
     Ok(budgets)
@@ -112,20 +111,15 @@ fn noise_multiplier(release: &Release, sigma_artificial: f64) -> Result<f64, Pri
 /// True if releases are not all equal: a label histogram is among them, channel noise makes some
 /// cheaper, or another run has other ones.
 fn has_other_costs(experiment: &Experiment) -> bool {
-    experiment.aggregate.histograms == Some(Histograms::Noisy)
-        || experiment.privacy.channel_trust > 0.0
-        || experiment.privacy.budget_share.is_some()
-}
-
-/// True if each device has a budget that is enforced.
-pub fn certified(experiment: &Experiment) -> bool {
-    let privacy = &experiment.privacy;
-    privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None
+    matches!(experiment.aggregate.rule.histograms(), Some(Histograms::Noisy(_)))
+        || experiment.channel_trust() > 0.0
+        || experiment.budget_fraction().is_some()
 }
 
 /// Choice of a device's filter.
 struct Choice<'a> {
     experiment: &'a Experiment,
+    privacy: &'a Privacy,
     /// The noise multiplier of `privacy.initial_sigma`, from which ε follows.
     noise: Option<f64>,
     /// The kind that a shared ledger holds.
@@ -137,12 +131,11 @@ impl Choice<'_> {
     /// the schedule is fixed in advance, releases are all equal and no other run shares the budget;
     /// else Rényi at one order. (Replace-one with sampling has no Rényi bound: always a plan.)
     fn filter(&self, release: &Release) -> Result<Filter, PrivacyError> {
-        let privacy = &self.experiment.privacy;
         let (_, template) = unit(release)?;
-        match (template, privacy.allocator) {
+        match (template, self.privacy.allocator) {
             (Mechanism::Gaussian { .. }, _) => self.gdp(),
-            (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorName::Uniform)
-                if (privacy.ledger.is_none() && !has_other_costs(self.experiment))
+            (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorConfig::Uniform)
+                if (self.experiment.run.ledger.is_none() && !has_other_costs(self.experiment))
                     || adjacency == Adjacency::ReplaceOne =>
             {
                 self.plan(template)
@@ -152,16 +145,15 @@ impl Choice<'_> {
     }
 
     fn budget(&self, epsilon: f64) -> Result<Budget, PrivacyError> {
-        let privacy = &self.experiment.privacy;
-        match (privacy.initial_sigma, (1e-3..=1e6).contains(&epsilon)) {
+        match (self.privacy.initial_sigma(), (1e-3..=1e6).contains(&epsilon)) {
             (Some(sigma), false) => Err(PrivacyError::InitialSigma { sigma, epsilon }),
-            _ => Ok(Budget::new(epsilon, privacy.delta)?),
+            _ => Ok(Budget::new(epsilon, self.privacy.delta)?),
         }
     }
 
     fn gdp(&self) -> Result<Filter, PrivacyError> {
-        let (privacy, rounds) = (&self.experiment.privacy, self.experiment.run.rounds);
-        let epsilon = match (privacy.epsilon, self.noise) {
+        let (privacy, rounds) = (self.privacy, self.experiment.run.rounds);
+        let epsilon = match (privacy.epsilon(), self.noise) {
             (None, Some(noise)) => gdp::epsilon(f64::from(rounds).sqrt() / noise, privacy.delta)?,
             (epsilon, _) => epsilon.unwrap_or_default(),
         };
@@ -169,8 +161,8 @@ impl Choice<'_> {
     }
 
     fn plan(&self, template: Mechanism) -> Result<Filter, PrivacyError> {
-        let (privacy, rounds) = (&self.experiment.privacy, self.experiment.run.rounds);
-        let given = privacy.epsilon;
+        let (privacy, rounds) = (self.privacy, self.experiment.run.rounds);
+        let given = privacy.epsilon();
         if let Some(kind @ FilterKind::Plan { epsilon, mechanism, .. }) = self.known {
             let planned = mechanism.noise_multiplier();
             if let Some(noise) = self.noise.filter(|&noise| noise > planned) {
@@ -191,8 +183,8 @@ impl Choice<'_> {
     }
 
     fn renyi(&self, template: Mechanism) -> Result<Filter, PrivacyError> {
-        let (privacy, rounds) = (&self.experiment.privacy, self.experiment.run.rounds);
-        let (epsilon, order) = match (privacy.epsilon, self.noise) {
+        let (privacy, rounds) = (self.privacy, self.experiment.run.rounds);
+        let (epsilon, order) = match (privacy.epsilon(), self.noise) {
             (None, Some(noise)) => {
                 let mut rdp = Rdp::default();
                 rdp.compose(&template.with_noise(noise), rounds)?;

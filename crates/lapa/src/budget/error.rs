@@ -89,7 +89,7 @@ pub enum PrivacyError {
     },
     /// A real release without a record that lasts.
     #[error(
-        "privacy.entropy = \"os\" makes real releases, which need a ledger in a file: \
+        "run.entropy = \"os\" makes real releases, which need a ledger in a file: \
          use Setup::record_in"
     )]
     NotRecorded,

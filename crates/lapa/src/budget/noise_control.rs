@@ -1,7 +1,7 @@
 //! Artificial noise beside the channel's.
 
 use super::amplitudes::Trusted;
-use crate::config::{Control, NoiseControl, SwitchRule};
+use crate::config::{Control, NoiseControl, SwitchConfig, SwitchRule};
 
 /// When devices add artificial noise, and how much (the paper's Section IV-A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub enum NoiseRule {
 impl NoiseRule {
     /// The rule of an experiment.
     pub fn of(control: &Control) -> Self {
-        match (control.noise, control.switch_rule) {
-            (NoiseControl::Always, _) => Self::Always,
-            (NoiseControl::Switch, Some(SwitchRule::Sum)) => Self::Sum,
-            (NoiseControl::Switch, _) => Self::PerDevice,
-            (NoiseControl::TopUp, _) => Self::TopUp,
+        match control.noise {
+            NoiseControl::Always => Self::Always,
+            NoiseControl::Switch(SwitchConfig { rule: SwitchRule::Sum }) => Self::Sum,
+            NoiseControl::Switch(SwitchConfig { rule: SwitchRule::PerDevice }) => Self::PerDevice,
+            NoiseControl::TopUp => Self::TopUp,
         }
     }
 

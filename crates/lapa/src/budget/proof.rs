@@ -1,9 +1,10 @@
 //! The proof of a run in words: guarantee, adversary, theorem, assumptions, limits.
 
+use lapa_privacy::allocate::AllocatorConfig;
 use lapa_privacy::{Adjacency, NoiseKind, Release};
 
-use super::{certified, round_up};
-use crate::config::{AllocatorName, Entropy, Experiment, Histograms, Privacy, SwitchRule};
+use super::{Histograms, round_up};
+use crate::config::{Entropy, Experiment, Privacy};
 
 /// Facts of a run that its proof mentions, beside the experiment.
 #[derive(Clone, Debug, Default)]
@@ -22,18 +23,15 @@ pub struct ProofFacts {
 
 /// The proof of a run, a paragraph each. Every paragraph begins with its subject and a colon.
 pub fn proof(experiment: &Experiment, facts: &ProofFacts) -> Vec<String> {
-    let privacy = &experiment.privacy;
-    if privacy.allocator == AllocatorName::None {
+    let Some(privacy) = &experiment.privacy else {
         return vec![
             "Guarantee: none. No noise was added, so nothing is proven and ε is infinite.".into(),
         ];
-    }
-    let mut paragraphs = match certified(experiment) {
-        true => declared(privacy, facts),
-        false => recorded(privacy, facts),
     };
-    paragraphs.push(format!("Adversary: {}.", adversary(privacy)));
-    if certified(experiment) {
+    let mut paragraphs =
+        if experiment.is_certified() { declared(privacy, facts) } else { recorded(privacy, facts) };
+    paragraphs.push(format!("Adversary: {}.", adversary(experiment.channel_trust())));
+    if experiment.is_certified() {
         paragraphs.extend(facts.theorem.map(|theorem| format!("Theorem: {theorem}.")));
     }
     paragraphs.push(
@@ -41,25 +39,25 @@ pub fn proof(experiment: &Experiment, facts: &ProofFacts) -> Vec<String> {
          of the worst device."
             .into(),
     );
-    paragraphs.extend(experiment.aggregate.histograms.map(|sent| labels(sent).to_owned()));
+    paragraphs.extend(experiment.aggregate.rule.histograms().map(|sent| labels(sent).to_owned()));
     if privacy.channel_trust > 0.0 {
         paragraphs.push(trust(privacy.channel_trust, facts.without_channel));
     }
-    if experiment.control.switch_rule == Some(SwitchRule::Sum) {
+    if experiment.control.noise.goes_by_sum() {
         paragraphs.push(
-            "Noise control: the sum rule (control.switch_rule) ends artificial noise when channel \
+            "Noise control: the sum rule (control.switch.rule) ends artificial noise when channel \
              noise suffices in the sum over the devices. Single devices may have less noise than \
              required; the proven ε counts the noise that they actually had."
                 .into(),
         );
     }
-    paragraphs.extend(limits(privacy));
+    paragraphs.extend(limits(privacy, experiment.run.entropy));
     paragraphs
 }
 
 /// The adversary that the guarantee holds against; with the seed's entropy, one without the seed.
-pub fn adversary(privacy: &Privacy) -> &'static str {
-    match privacy.channel_trust {
+pub fn adversary(channel_trust: f64) -> &'static str {
+    match channel_trust {
         0.0 => "anyone who sees every transmission",
         _ => "anyone who receives every transmission with at least the declared receiver noise",
     }
@@ -103,7 +101,7 @@ fn recorded(privacy: &Privacy, facts: &ProofFacts) -> Vec<String> {
         neighbors(privacy.adjacency)
     );
     let schedule = match privacy.allocator {
-        AllocatorName::Uniform => "Schedule: fixed in advance.",
+        AllocatorConfig::Uniform => "Schedule: fixed in advance.",
         _ => {
             "Schedule: chosen during the run, so the proven ε is an odometer reading, not a \
              guarantee made in advance."
@@ -139,11 +137,11 @@ fn neighbors(adjacency: Adjacency) -> &'static str {
 
 fn labels(sent: Histograms) -> &'static str {
     match sent {
-        Histograms::Noisy => {
+        Histograms::Noisy(_) => {
             "Labels: each device sent a label histogram once, with noise; the guarantee includes it."
         }
         Histograms::Public => {
-            "Labels: declared public (aggregate.histograms), and the label histograms were sent \
+            "Labels: declared public (`histograms` of the rule), and the label histograms were sent \
              without noise. The guarantee does not protect labels: it covers records that differ in \
              anything but the label."
         }
@@ -169,7 +167,7 @@ fn trust(fraction: f64, without_channel: Option<f64>) -> String {
 }
 
 /// Cases and attackers that the guarantee does not cover.
-fn limits(privacy: &Privacy) -> Vec<String> {
+fn limits(privacy: &Privacy, entropy: Entropy) -> Vec<String> {
     let mut paragraphs = vec![
         "Not covered: the guarantee protects single records, not all records of one person. Someone \
          with several records, or with records on several devices, needs group privacy. Tuning \
@@ -184,7 +182,7 @@ fn limits(privacy: &Privacy) -> Vec<String> {
                 .into(),
         );
     }
-    if privacy.entropy == Entropy::Seed {
+    if entropy == Entropy::Seed {
         paragraphs.push(
             "Simulation: noise and batches follow from the seed, so there is no guarantee against \
              anyone who knows the seed."

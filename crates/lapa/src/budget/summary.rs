@@ -4,7 +4,7 @@ use lapa_privacy::Filter;
 use serde::{Deserialize, Serialize};
 
 use super::proof::{ProofFacts, proof};
-use super::{Books, PrivacyError, certified};
+use super::{Books, PrivacyError};
 use crate::config::Experiment;
 use crate::observe::number;
 
@@ -51,7 +51,7 @@ impl PrivacySummary {
             spent = spent.max(provable);
             declared = declared.max(budget);
         }
-        let epsilon = if certified(experiment) { declared } else { spent };
+        let epsilon = if experiment.is_certified() { declared } else { spent };
         let facts = ProofFacts {
             epsilon,
             theorem: books.declared(0).map(Filter::theorem),
@@ -65,7 +65,7 @@ impl PrivacySummary {
             epsilon_provable: epsilon,
             epsilon_spent: spent,
             epsilon_without_channel: without_channel,
-            delta: experiment.privacy.delta,
+            delta: experiment.delta(),
             privacy: proof(experiment, &facts).join("\n"),
         })
     }

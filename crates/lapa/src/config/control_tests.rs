@@ -1,12 +1,12 @@
 //! `[control]`: defaults, what flags take with them, and refusals.
 
-use super::radio_tests::{flags_refuse, read, refuses, with_flags};
+use super::tests::{flags_refuse, read, refuses, with_flags};
 use super::*;
 
 /// Where noise of the channel counts; three lines.
 const TRUSTED: &str = "privacy = { epsilon = 8, channel_trust = 0.5 }\n\
                        transmit = { uplink = \"analog\", access = \"orthogonal\" }\n\
-                       partition = { iid = 1, non_iid = 3 }\n";
+                       partition.mix = { iid = 1, non_iid = 3 }\n";
 
 /// The same on the paper's basis; four lines.
 fn paper() -> String {
@@ -21,26 +21,26 @@ fn control(text: &str) -> Control {
 fn an_empty_file_leaves_noise_and_powers_alone() {
     let expected = Control {
         noise: NoiseControl::Always,
-        switch_rule: None,
         power: PowerChoice::File,
         total_power_w: 15.0 * 0.075,
         least_power_w: 0.01 * (15.0 * 0.075),
         pilot: Pilot::Synthetic,
-        pilot_share: None,
         evaluation: EvaluationChoice::Trace,
         bound: BoundForm::Corrected,
         smoothness: 45.0,
         convexity: 0.3,
         dissimilarity: 1.0,
-        evaluations: 40_000,
-        episodes: 200,
-        steps: 200,
-        hidden: 64,
-        batch: 64,
-        discount: 0.0,
-        soft_update: 0.005,
-        actor_rate: 1e-3,
-        critic_rate: 1e-3,
+        cma_es: CmaEsConfig { evaluations: 40_000 },
+        ddpg: DdpgConfig {
+            episodes: 200,
+            steps: 200,
+            hidden: 64,
+            batch: 64,
+            discount: 0.0,
+            soft_update: 0.005,
+            actor_rate: 1e-3,
+            critic_rate: 1e-3,
+        },
     };
     for text in ["", "profile = \"paper\"", "privacy.epsilon = 8", TRUSTED] {
         let Control { total_power_w, least_power_w, .. } = expected.clone();
@@ -54,23 +54,24 @@ fn an_empty_file_leaves_noise_and_powers_alone() {
 
 #[test]
 fn defaults_follow_noise_pilot_and_powers() {
-    let switch = control(&format!("{TRUSTED}control.noise = \"switch\""));
-    assert_eq!(switch.noise, NoiseControl::Switch);
-    assert_eq!(switch.switch_rule, Some(SwitchRule::PerDevice), "the sum must be asked for");
-    let sum = control(&format!("{}[control]\nnoise = \"switch\"\nswitch_rule = \"sum\"", paper()));
-    assert_eq!(sum.switch_rule, Some(SwitchRule::Sum));
-    let paper = control(&format!("{}control.noise = \"switch\"", paper()));
-    assert_eq!(paper.switch_rule, Some(SwitchRule::PerDevice));
+    let switch = |rule| NoiseControl::Switch(SwitchConfig { rule });
+    for base in [TRUSTED, &paper()] {
+        let found = control(&format!("{base}control.noise = \"switch\""));
+        assert_eq!(found.noise, switch(SwitchRule::PerDevice), "the sum must be asked for");
+    }
+    let sum = control(&format!("{}[control]\nnoise = \"switch\"\nswitch.rule = \"sum\"", paper()));
+    assert_eq!((sum.noise, sum.noise.goes_by_sum()), (switch(SwitchRule::Sum), true));
     let top_up = control(&format!("{TRUSTED}control.noise = \"top-up\""));
-    assert_eq!((top_up.noise, top_up.switch_rule), (NoiseControl::TopUp, None));
-    assert_eq!(control("control.pilot = \"private\"").pilot_share, Some(0.1));
-    let share = "control = { pilot = \"private\", pilot_share = 0.3 }";
-    assert_eq!(control(share).pilot_share, Some(0.3));
+    assert_eq!(top_up.noise, NoiseControl::TopUp);
+    let private = |budget_fraction| Pilot::Private(PrivatePilot { budget_fraction });
+    assert_eq!(control("control.pilot = \"private\"").pilot, private(0.1));
+    let fraction = "control = { pilot = \"private\", private.budget_fraction = 0.3 }";
+    assert_eq!(control(fraction).pilot, private(0.3));
 }
 
 #[test]
 fn the_total_power_is_what_all_devices_send_with() {
-    let four = "partition = { iid = 1, non_iid = 3 }\n";
+    let four = "partition.mix = { iid = 1, non_iid = 3 }\n";
     let total = |text: &str| {
         let control = control(&format!("{four}{text}"));
         (control.total_power_w, control.least_power_w)
@@ -102,21 +103,6 @@ fn the_total_power_is_what_all_devices_send_with() {
 }
 
 #[test]
-fn a_switch_rule_without_a_switch_is_refused() {
-    for (text, noise) in [("", "always"), ("noise = \"top-up\"\n", "top-up")] {
-        let line = 5 + text.lines().count();
-        refuses(
-            &format!("{TRUSTED}[control]\n{text}switch_rule = \"per-device\"\n"),
-            &format!(
-                "lapa.toml:{line}:15: `control.switch_rule` belongs to `control.noise` = \
-                 \"switch\", but the noise is \"{noise}\"\n  help: remove switch_rule, or set \
-                 control.noise to \"switch\""
-            ),
-        );
-    }
-}
-
-#[test]
 fn noise_that_does_not_count_stands_in_for_none() {
     for noise in ["switch", "top-up"] {
         let refusal = format!(
@@ -132,7 +118,7 @@ fn noise_that_does_not_count_stands_in_for_none() {
             );
         }
         let flag = format!("control.noise={noise}");
-        flags_refuse(&[&flag], &format!("-c {flag}: {refusal}"));
+        flags_refuse("", &[&flag], &format!("-c {flag}: {refusal}"));
         // The flag, not the file, is what does not fit.
         let text = format!("{TRUSTED}control.noise = \"{noise}\"");
         let error = with_flags(&text, &["privacy.channel_trust=0"]).unwrap_err().to_string();
@@ -143,18 +129,18 @@ fn noise_that_does_not_count_stands_in_for_none() {
 #[test]
 fn a_sum_over_devices_is_refused_where_something_is_to_be_proved() {
     refuses(
-        &format!("{TRUSTED}control = {{ noise = \"switch\", switch_rule = \"sum\" }}"),
-        "lapa.toml:4:45: `control.switch_rule` = \"sum\" does not go with `privacy.basis` = \
-         \"certified\": a sum over devices protects none of them\n  help: use control.switch_rule \
+        &format!("{TRUSTED}control = {{ noise = \"switch\", switch.rule = \"sum\" }}"),
+        "lapa.toml:4:45: `control.switch.rule` = \"sum\" does not go with `privacy.basis` = \
+         \"certified\": a sum over devices protects none of them\n  help: use control.switch.rule \
          = \"per-device\", or privacy.basis = \"paper\"",
     );
-    let text = format!("{}control = {{ noise = \"switch\", switch_rule = \"sum\" }}", paper());
+    let text = format!("{}control = {{ noise = \"switch\", switch.rule = \"sum\" }}", paper());
     assert!(read(&text).is_ok());
 }
 
 #[test]
 fn powers_that_leave_no_choice_are_refused() {
-    let four = "partition = { iid = 1, non_iid = 3 }\n";
+    let four = "partition.mix = { iid = 1, non_iid = 3 }\n";
     refuses(
         &format!("{four}control = {{ total_power_w = 0.2, least_power_w = 0.25 }}"),
         "lapa.toml:2:50: `control.least_power_w` = 0.25 is above `control.total_power_w` = 0.2: \
@@ -185,7 +171,7 @@ fn powers_are_set_by_one_key() {
         ("ddpg", "0.1"),
     ] {
         let text = format!(
-            "partition = {{ iid = 1, non_iid = 3 }}\n[transmit]\nuplink = \"analog\"\npower_w = \
+            "partition.mix = {{ iid = 1, non_iid = 3 }}\n[transmit]\nuplink = \"analog\"\npower_w = \
              {given}\n[control]\npower = \"{power}\"\n[privacy]\nepsilon = 8\n"
         );
         let refusal = format!(
@@ -204,45 +190,13 @@ fn powers_are_set_by_one_key() {
         let error = with_flags(&text, &flags).unwrap_err().to_string();
         assert_eq!(error, format!("-c transmit.power_w=0.2: {refusal}"));
     }
-    let text = "partition = { iid = 1, non_iid = 3 }\ntransmit.power_w = 0.2\n";
+    let text = "partition.mix = { iid = 1, non_iid = 3 }\ntransmit.power_w = 0.2\n";
     let file = with_flags(text, &["control.power=file"]).unwrap();
     assert_eq!(file.transmit.power_w, Powers::All(0.2), "file: the file's");
 }
 
 #[test]
-fn flags_take_with_them_what_belongs_to_another_choice() {
-    let text = format!("{}control = {{ noise = \"switch\", switch_rule = \"sum\" }}", paper());
-    let rule = |flags: &[&str]| with_flags(&text, flags).map(|e| e.control.switch_rule);
-    assert_eq!(rule(&[]).unwrap(), Some(SwitchRule::Sum));
-    assert_eq!(rule(&["control.noise=always"]).unwrap(), None);
-    assert_eq!(rule(&["control.noise=top-up"]).unwrap(), None);
-    assert_eq!(rule(&["control.noise=switch"]).unwrap(), Some(SwitchRule::Sum));
-    let other = rule(&["control.switch_rule=per-device"]);
-    assert_eq!(other.unwrap(), Some(SwitchRule::PerDevice));
-    let both = rule(&["control.noise=top-up", "control.switch_rule=sum"]).unwrap_err();
-    assert!(both.to_string().starts_with("-c control.switch_rule=sum: "), "{both}");
-
-    let text = "control = { pilot = \"private\", pilot_share = 0.3 }";
-    let share = |flags: &[&str]| with_flags(text, flags).map(|e| e.control.pilot_share);
-    assert_eq!(share(&["control.pilot=synthetic"]).unwrap(), None);
-    assert_eq!(share(&["control.pilot=private"]).unwrap(), Some(0.3));
-    let both = share(&["control.pilot=synthetic", "control.pilot_share=0.2"]).unwrap_err();
-    assert!(both.to_string().starts_with("-c control.pilot_share=0.2: "), "{both}");
-}
-
-#[test]
 fn a_pilot_that_cannot_be_paid_for_is_refused() {
-    for pilot in ["", "pilot = \"synthetic\"\n"] {
-        let line = 2 + pilot.lines().count();
-        refuses(
-            &format!("[control]\n{pilot}pilot_share = 0.2\n"),
-            &format!(
-                "lapa.toml:{line}:15: `control.pilot_share` belongs to `control.pilot` = \
-                 \"private\"\n  help: remove pilot_share: a pilot on synthetic digits spends no \
-                 budget"
-            ),
-        );
-    }
     refuses(
         "control = { pilot = \"private\", evaluation = \"live\" }",
         "lapa.toml:1:45: `control.evaluation` = \"live\" does not go with `control.pilot` = \
@@ -272,14 +226,13 @@ fn a_pilot_that_cannot_be_paid_for_is_refused() {
 }
 
 #[test]
-fn a_share_of_the_budget_needs_a_budget_that_divides() {
-    let found = read("privacy = { epsilon = 2, budget_share = 0.3 }").unwrap();
-    assert_eq!(found.privacy.budget_share, Some(0.3));
-    for basis in ["privacy.basis = \"paper\"\nprivacy.epsilon = 2\nlearn.clip = \"device\"\n", ""] {
-        let error = read(&format!("{basis}privacy.budget_share = 0.3")).unwrap_err().to_string();
-        assert!(error.contains("belongs to `privacy.basis` = \"certified\" with noise"), "{error}");
-    }
-    let plan = "privacy = { epsilon = 2, adjacency = \"replace-one\", budget_share = 0.3 }";
+fn a_fraction_of_the_budget_needs_a_budget_that_divides() {
+    let found = read("privacy = { epsilon = 2, budget_fraction = 0.3 }").unwrap();
+    assert_eq!(found.privacy.unwrap().budget_fraction, 0.3);
+    let paper = "privacy = { basis = \"paper\", budget_fraction = 0.3 }\nlearn.clip = \"device\"";
+    let error = read(paper).unwrap_err().to_string();
+    assert!(error.contains("belongs to `privacy.basis` = \"certified\""), "{error}");
+    let plan = "privacy = { epsilon = 2, adjacency = \"replace-one\", budget_fraction = 0.3 }";
     let error = read(plan).unwrap_err().to_string();
     assert!(error.contains("only as a plan of equal releases"), "{error}");
 }
@@ -290,7 +243,7 @@ fn powers_are_optimized_only_where_they_matter() {
         for (uplink, word) in [
             ("", "ideal"),
             ("transmit.uplink = \"digital\"\n", "digital"),
-            ("transmit = { uplink = \"signal\", symbols = \"digital\" }\n", "signal"),
+            ("transmit = { uplink = \"signal\", signal.symbols = \"digital\" }\n", "signal"),
         ] {
             let line = 2 + uplink.lines().count();
             refuses(
@@ -306,7 +259,7 @@ fn powers_are_optimized_only_where_they_matter() {
             &format!("transmit.uplink = \"analog\"\ncontrol.power = \"{power}\""),
             &format!(
                 "lapa.toml:2:17: `control.power` = \"{power}\" fits powers to the noise that \
-                 privacy asks for, but there is none (allocator = \"none\")\n  help: set \
+                 privacy asks for, but there is none\n  help: set \
                  privacy.epsilon, or use control.power = \"equal\""
             ),
         );
@@ -327,12 +280,12 @@ fn powers_are_optimized_only_where_they_matter() {
 fn written_controls_read_back_the_same() {
     for keys in [
         "noise = \"switch\"",
-        "noise = \"switch\"\nswitch_rule = \"sum\"",
+        "noise = \"switch\"\nswitch.rule = \"sum\"",
         "noise = \"top-up\"\npower = \"full\"\ntotal_power_w = 0.7",
         "noise = \"top-up\"\npower = \"equal\"\nleast_power_w = 0",
-        "noise = \"switch\"\npower = \"ddpg\"\nepisodes = 7\nsteps = 3\nhidden = 5\nbatch = 2\n\
-         discount = 0\nsoft_update = 1\nactor_rate = 0.3\ncritic_rate = 1",
-        "power = \"cma-es\"\nevaluations = 9\nevaluation = \"live\"\nbound = \"printed\"",
+        "noise = \"switch\"\npower = \"ddpg\"\n[control.ddpg]\nepisodes = 7\nsteps = 3\nhidden = 5\n\
+         batch = 2\ndiscount = 0\nsoft_update = 1\nactor_rate = 0.3\ncritic_rate = 1",
+        "power = \"cma-es\"\ncma-es.evaluations = 9\nevaluation = \"live\"\nbound = \"printed\"",
         "power = \"closed-form\"\nsmoothness = 3\n\
          convexity = 1e-3\ndissimilarity = 1",
     ] {
@@ -340,46 +293,11 @@ fn written_controls_read_back_the_same() {
         let text = experiment.to_toml();
         assert_eq!(read(&text).unwrap(), experiment, "{text}");
         assert_eq!(read(&text).unwrap().to_toml(), text);
-        assert_eq!(text.contains("switch_rule"), keys.contains("switch\""), "{text}");
-        assert_eq!(text.contains("pilot_share"), keys.contains("private"), "{text}");
+        assert_eq!(text.contains("control.switch"), keys.contains("switch\""), "{text}");
+        assert_eq!(text.contains("control.private"), keys.contains("private"), "{text}");
         // With chosen powers in their place, a file of powers is complete.
         let chosen = with_flags(&text, &["transmit.power_w=[0.1, 0.2, 0.3, 0]"]).unwrap();
         assert_eq!(chosen.control.power, PowerChoice::File);
         assert_eq!(read(&chosen.to_toml()).unwrap(), chosen);
-    }
-}
-
-/// Every key of `[control]` in the template, commented out or not, can be set as shown.
-#[test]
-fn the_template_shows_what_can_be_set() {
-    let template = template("").unwrap();
-    let section = template.split_once("\n[control]\n").unwrap().1;
-    let section = section.split_once("\n[").map_or(section, |(section, _)| section);
-    let (mut keys, mut shown) = (Vec::new(), String::new());
-    for line in section.lines() {
-        let line = line.trim_start_matches("# ");
-        // Prose has no " = " after its first word.
-        if let Some((key, _)) = line.split_once(" = ").filter(|(key, _)| !key.contains(' ')) {
-            keys.push(key.to_owned());
-            shown += &format!("{line}\n");
-        }
-    }
-    let schema = json_schema();
-    let known = schema["properties"]["control"]["properties"].as_object().unwrap();
-    let mut expected: Vec<String> = known.keys().cloned().collect();
-    expected.sort();
-    keys.sort();
-    assert_eq!(keys, expected);
-    let shown = shown
-        .replace("noise = \"always\"", "noise = \"switch\"")
-        .replace("pilot = \"synthetic\"", "pilot = \"private\"");
-    let privacy = "privacy = { epsilon = 8, channel_trust = 0.5 }\n\
-                   transmit = { uplink = \"analog\", access = \"orthogonal\" }\n";
-    let found = control(&format!("{privacy}[control]\n{shown}"));
-    let implied = "control = { noise = \"switch\", pilot = \"private\" }";
-    assert_eq!(found, control(&format!("{privacy}{implied}")));
-    for choice in ["control.power=equal", "control.total_power_w=3", "transmit.max_power_w=0.2"] {
-        let expected = with_flags("", &[choice]).unwrap();
-        assert_eq!(with_flags(&template, &[choice]).unwrap(), expected, "{choice}");
     }
 }

@@ -1,42 +1,23 @@
-//! Every default value of the configuration, and nothing else.
+//! The defaults that follow other keys. Those that do not stand beside their keys.
 
-use lapa_privacy::allocate::{Basis, PidError};
-use lapa_privacy::{Adjacency, NoiseKind};
+use lapa_privacy::Adjacency;
+use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig};
+use lapa_wireless::uplink::DigitalConfig;
 
-use super::control::SwitchRule;
-use super::experiment::{AllocatorName, BatchSampling, Clip, Norm, Profile, Update};
-use super::radio::{Histograms, RegionSpec};
+use super::experiment::{BatchSampling, Clip, ModelName, Norm, Profile, Update};
+use crate::budget::{Histograms, NoisyHistograms};
 use crate::data::DataName;
-use lapa_wireless::fading::Fading;
-use lapa_wireless::noma::Receiver;
-
-pub(super) const ROUNDS: u32 = 150;
-pub(super) const SEED: u64 = 0;
-pub(super) const THREADS: u32 = 0;
-pub(super) const PARTICIPATION: f64 = 1.0;
-pub(super) const EVALUATE_EVERY: u32 = 5;
-pub(super) const CHECKPOINT_EVERY: u32 = 10;
-
-pub(super) const DATA: DataName = DataName::Mnist;
-
-pub(super) const IID: u32 = 5;
-pub(super) const NON_IID: u32 = 10;
-pub(super) const DEVICES: u32 = IID + NON_IID;
-pub(super) const LABELS: [u32; 2] = [1, 2];
-pub(super) const IID_SAMPLES: [u32; 2] = [3000, 5000];
-pub(super) const NON_IID_SAMPLES: [u32; 2] = [3000, 5000];
-pub(super) const CONCENTRATION: f64 = 0.5;
-pub(super) const SHARDS: u32 = 2;
 
 /// All samples, or a tenth of them.
-pub(super) fn batch_fraction(sampling: Option<BatchSampling>) -> f64 {
-    if sampling == Some(BatchSampling::Full) { 1.0 } else { 0.1 }
+pub(super) fn batch_fraction(sampling: BatchSampling) -> f64 {
+    if sampling == BatchSampling::Full { 1.0 } else { 0.1 }
 }
 
-pub(super) fn norm(profile: Profile) -> Norm {
-    match profile {
-        Profile::Certified => Norm::Group,
-        Profile::Paper => Norm::Batch,
+pub(super) fn norm(profile: Profile, model: ModelName) -> Norm {
+    match (model, profile) {
+        (ModelName::Cnn, Profile::Certified) => Norm::Group,
+        (ModelName::Cnn, Profile::Paper) => Norm::Batch,
+        (ModelName::Mlp | ModelName::Logistic, _) => Norm::None,
     }
 }
 
@@ -48,11 +29,12 @@ pub(super) fn clip(profile: Profile) -> Clip {
 }
 
 /// 1 for a sample's gradient; for a device, the paper's 5 for each gradient that the upload sums.
-pub(super) fn clip_norm(clip: Clip, update: Update, batch_fraction: f64) -> f64 {
+pub(super) fn clip_norm(clip: Clip, update: Update, batch_fraction: f64) -> Option<f64> {
     match (clip, update) {
-        (Clip::Sample, _) => 1.0,
-        (_, Update::Gradient) => 5.0,
-        (_, Update::Epoch) => 5.0 * (1.0 / batch_fraction).round(),
+        (Clip::None, _) => None,
+        (Clip::Sample, _) => Some(1.0),
+        (Clip::Device, Update::Gradient) => Some(5.0),
+        (Clip::Device, Update::Epoch) => Some(5.0 * (1.0 / batch_fraction).round()),
     }
 }
 
@@ -82,16 +64,6 @@ pub(super) fn averaging(clip: Clip, noisy: bool) -> f64 {
     if noisy && clip == Clip::Sample { 0.9 } else { 0.0 }
 }
 
-pub(super) const EPSILON: f64 = 8.0;
-pub(super) const DELTA: f64 = 1e-5;
-/// Shown in the template; it has no default.
-pub(super) const INITIAL_SIGMA_EXAMPLE: f64 = 0.1;
-pub(super) const NOISE: NoiseKind = NoiseKind::Gaussian;
-pub(super) const PID_PROPORTIONAL: f64 = 0.5;
-pub(super) const PID_INTEGRAL: f64 = 0.5;
-pub(super) const PID_WINDOW: u32 = 5;
-pub(super) const DECAY: f64 = 5.0;
-
 pub(super) fn basis(profile: Profile) -> Basis {
     match profile {
         Profile::Certified => Basis::Certified,
@@ -99,23 +71,19 @@ pub(super) fn basis(profile: Profile) -> Basis {
     }
 }
 
-/// `noisy`: whether a budget is given. At equal provable budgets the uniform split is the most
-/// accurate one (docs/guide.md).
-pub(super) fn allocator(basis: Basis, noisy: bool) -> AllocatorName {
-    match (noisy, basis) {
-        (false, _) => AllocatorName::None,
-        (true, Basis::Certified) => AllocatorName::Uniform,
-        (true, Basis::Paper) => AllocatorName::Lapa,
+/// At equal provable budgets the uniform split is the most accurate one (docs/guide.md).
+pub(super) fn allocator(basis: Basis) -> AllocatorConfig {
+    match basis {
+        Basis::Certified => AllocatorConfig::Uniform,
+        Basis::Paper => AllocatorConfig::Lapa(LapaConfig::default()),
     }
 }
 
-/// Sampling that amplifies where the cost of it can be proved.
-pub(super) fn sampling(basis: Basis, allocator: AllocatorName, update: Update) -> BatchSampling {
-    match (basis, allocator, update) {
-        (_, AllocatorName::None, _) | (Basis::Paper, ..) | (_, _, Update::Epoch) => {
-            BatchSampling::Fixed
-        }
-        (Basis::Certified, ..) => BatchSampling::Poisson,
+/// Sampling that amplifies, where the cost of it can be proved. `basis`: `None` without privacy.
+pub(super) fn sampling(basis: Option<Basis>, update: Update) -> BatchSampling {
+    match (basis, update) {
+        (Some(Basis::Certified), Update::Gradient) => BatchSampling::Poisson,
+        (None | Some(Basis::Paper), _) | (_, Update::Epoch) => BatchSampling::Fixed,
     }
 }
 
@@ -126,42 +94,6 @@ pub(super) fn adjacency(sampling: BatchSampling) -> Adjacency {
     }
 }
 
-/// The raw norm, as printed, runs away within a few rounds: it must be asked for.
-pub(super) fn pid_error(basis: Basis) -> PidError {
-    match basis {
-        Basis::Paper => PidError::Relative,
-        Basis::Certified => PidError::Debiased,
-    }
-}
-
-pub(super) const CHANNEL_TRUST: f64 = 0.0;
-
-// The paper's Section V-A.
-pub(super) const BASE_STATION: [f64; 3] = [-50.0, 0.0, 10.0];
-pub(super) const REGIONS: [RegionSpec; 2] = [
-    RegionSpec { x: [-10.0, 0.0], y: [-5.0, 5.0], devices: 7 },
-    RegionSpec { x: [10.0, 20.0], y: [-5.0, 5.0], devices: 8 },
-];
-pub(super) const ANTENNAS: u32 = 15;
-pub(super) const CARRIER_HZ: f64 = 915e6;
-pub(super) const PATH_LOSS_EXPONENT: f64 = 3.76;
-pub(super) const BASE_GAIN_DBI: f64 = 5.0;
-pub(super) const DEVICE_GAIN_DBI: f64 = 0.0;
-/// −100 dBm. The paper prints 10⁻³ W, at which the best device has an SNR of −70 dB.
-pub(super) const NOISE_POWER_W: f64 = 1e-13;
-pub(super) const FADING: Fading = Fading::Rayleigh;
-pub(super) const REDRAW_EVERY: u32 = 0;
-
-/// The paper names no powers. With these half the devices pass a symbol error rate of 10⁻²
-/// (lapa-wireless/tests/paper_setting.rs).
-pub(super) const POWER_W: f64 = 0.075;
-pub(super) const MAX_POWER_W: f64 = 0.3;
-pub(super) const RECEIVER: Receiver = Receiver::Matched;
-pub(super) const PERFECT_SIC: bool = true;
-/// Our choice; airtime and energy go by it.
-pub(super) const SYMBOL_RATE_HZ: f64 = 1e6;
-pub(super) const BITS: u32 = 8;
-
 /// ±2, for a gradient and for the sum of gradients of a local epoch. Clipped per sample to C, no
 /// coordinate of a gradient exceeds C and few come near: C/20, and twice that for an epoch. Each
 /// cuts less than 1 % of an update without noise; wider ones cost accuracy (docs/guide.md).
@@ -169,44 +101,27 @@ pub(super) fn range(clip: Clip, clip_norm: Option<f64>, update: Update) -> f64 {
     match (clip, clip_norm, update) {
         (Clip::Sample, Some(norm), Update::Gradient) => 0.05 * norm,
         (Clip::Sample, Some(norm), Update::Epoch) => 0.1 * norm,
-        _ => 2.0,
+        _ => DigitalConfig::default().range,
     }
 }
 
-/// Noise where a budget can pay for it; else what the paper does.
-pub(super) fn histograms(basis: Basis, allocator: AllocatorName) -> Histograms {
-    match (basis, allocator) {
-        (_, AllocatorName::None) | (Basis::Paper, _) => Histograms::Exact,
-        (Basis::Certified, _) => Histograms::Noisy,
+/// Noise where a budget can pay for it; else what the paper does. `basis`: `None` without privacy.
+pub(super) fn histograms(basis: Option<Basis>) -> Histograms {
+    match basis {
+        None | Some(Basis::Paper) => Histograms::Exact,
+        Some(Basis::Certified) => Histograms::Noisy(NoisyHistograms::default()),
     }
 }
 
-/// Costs the updates 1 % more noise, since σ² goes by one over the budget.
-pub(super) const HISTOGRAM_SHARE: f64 = 0.02;
-/// Shown in the template; thresholds have no default.
-pub(super) const SER_THRESHOLD_EXAMPLE: f64 = 0.1;
-pub(super) const SINR_THRESHOLD_EXAMPLE: f64 = 4.3;
+/// Power of a device, where it may send with so much.
+pub(super) const POWER_W: f64 = 0.075;
 
-/// The sum leaves single devices with too little noise: it must be asked for.
-pub(super) const SWITCH_RULE: SwitchRule = SwitchRule::PerDevice;
-/// P_min over P_max.
-pub(super) const LEAST_POWER: f64 = 0.01;
-pub(super) const PILOT_SHARE: f64 = 0.1;
-// As `lapa bound` finds L and μ (with F* = 0) for the CNN at λ = 0.01 (docs/guide.md). With δ = 1,
-// which is enough for full gradients; with the δ that it finds the bound says nothing.
-pub(super) const SMOOTHNESS: f64 = 45.0;
-pub(super) const CONVEXITY: f64 = 0.3;
-pub(super) const DISSIMILARITY: f64 = 1.0;
-/// As many as DDPG takes steps.
-pub(super) const EVALUATIONS: u32 = 40_000;
-pub(super) const EPISODES: u32 = 200;
-pub(super) const STEPS: u32 = 200;
-pub(super) const HIDDEN: u32 = 64;
-pub(super) const BATCH: u32 = 64;
-/// What an allocation is worth depends on no earlier one, so there is no future to count. On three
-/// problems like P1, five seeds each, 0.99 ended 3.0 % above the optimum on average, 0 ended 0.9 %.
-pub(super) const DISCOUNT: f64 = 0.0;
-pub(super) const SOFT_UPDATE: f64 = 0.005;
-/// Ten times the usual 10⁻⁴: the actor then keeps up with what the critic learns in 40,000 steps.
-pub(super) const ACTOR_RATE: f64 = 1e-3;
-pub(super) const CRITIC_RATE: f64 = 1e-3;
+/// P_max
+pub(super) fn total_power_w(devices: u32, max_power_w: f64) -> f64 {
+    f64::from(devices) * POWER_W.min(max_power_w)
+}
+
+/// P_min
+pub(super) fn least_power_w(total_power_w: f64) -> f64 {
+    0.01 * total_power_w
+}

@@ -2,8 +2,8 @@
 
 use super::error::{ConfigError, Place};
 use super::overrides::Override;
-use super::raw::RawExperiment;
 use serde::Deserialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,11 +39,8 @@ impl<'a> Document<'a> {
             .map_err(|e| document.error_at("", e.span().unwrap_or(0..0), not_toml(&e), None))?;
         document.tree = tree.into_inner();
         for flag in overrides {
-            let value = DeValue::parse(&flag.value).map_err(|e| ConfigError {
-                message: not_toml(&e),
-                help: None,
-                place: Box::new(flag.place()),
-            })?;
+            let value = DeValue::parse(&flag.value)
+                .map_err(|e| ConfigError::new(not_toml(&e), None, flag.place()))?;
             document.set(flag, value.into_inner());
         }
         Ok(document)
@@ -52,23 +49,24 @@ impl<'a> Document<'a> {
     /// Puts a flag's value into the tree, in place of the file's.
     fn set(&mut self, flag: &'a Override, value: DeValue<'a>) {
         // Spans of flags are never read: `flags` is asked first.
-        let key = |name: &'a str| Spanned::new(0..0, Cow::Borrowed(name));
-        let value = Spanned::new(0..0, value);
-        let Some(section) = &flag.section else {
-            self.tree.insert(key(&flag.key), value);
-            self.flags.insert(flag.key.clone(), flag);
-            return;
-        };
-        if !self.tree.get(section.as_str()).is_some_and(|v| v.get_ref().is_table()) {
-            self.tree.insert(key(section), Spanned::new(0..0, DeValue::Table(DeTable::new())));
-            self.flags.insert(section.clone(), flag);
+        let spanned = |value| Spanned::new(0..0, value);
+        let mut table = &mut self.tree;
+        for (dot, _) in flag.path.match_indices('.') {
+            let parent = &flag.path[..dot];
+            let name = &parent[parent.rfind('.').map_or(0, |dot| dot + 1)..];
+            let place = table
+                .entry(Spanned::new(0..0, Cow::Borrowed(name)))
+                .or_insert_with(|| spanned(DeValue::Boolean(false)));
+            if !place.get_ref().is_table() {
+                *place = spanned(DeValue::Table(DeTable::new()));
+                self.flags.insert(parent.into(), flag);
+            }
+            let DeValue::Table(inner) = place.get_mut() else { return };
+            table = inner;
         }
-        if let Some(DeValue::Table(table)) =
-            self.tree.get_mut(section.as_str()).map(Spanned::get_mut)
-        {
-            table.insert(key(&flag.key), value);
-            self.flags.insert(format!("{section}.{}", flag.key), flag);
-        }
+        let name = &flag.path[flag.path.rfind('.').map_or(0, |dot| dot + 1)..];
+        table.insert(Spanned::new(0..0, Cow::Borrowed(name)), spanned(value));
+        self.flags.insert(flag.path.clone(), flag);
     }
 
     pub fn tree(&self) -> &DeTable<'a> {
@@ -77,10 +75,21 @@ impl<'a> Document<'a> {
 
     /// The value at a dotted path, if the file or a flag gives it.
     fn value(&self, path: &str) -> Option<&Spanned<DeValue<'a>>> {
-        match path.split_once('.') {
-            Some((section, key)) => self.tree.get(section)?.get_ref().as_table()?.get(key),
-            None => self.tree.get(path),
-        }
+        let mut keys = path.split('.');
+        let first = self.tree.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| value.get_ref().as_table()?.get(key))
+    }
+
+    /// True if the file or a flag gives the key.
+    pub fn is_given(&self, path: &str) -> bool {
+        self.value(path).is_some()
+    }
+
+    /// True if a flag set a key of this table.
+    pub fn has_flags_in(&self, table: &str) -> bool {
+        let inside =
+            |path: &str| path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
+        self.flags.keys().any(|path| inside(path))
     }
 
     /// Whether a flag set this path.
@@ -108,23 +117,23 @@ impl<'a> Document<'a> {
             Some(flag) => flag.place(),
             None => Place::File { name: self.file_name.into(), text: self.shared.clone(), span },
         };
-        ConfigError { message, help, place: Box::new(place) }
+        ConfigError::new(message, help, place)
     }
 
     /// An error between several keys. It points at one that was given: best at one that a flag
     /// set, since the file alone may well be right.
-    pub fn error(&self, paths: &[&str], message: String, help: &str) -> ConfigError {
+    pub fn error(&self, paths: &[&str], message: impl Into<String>, help: &str) -> ConfigError {
         let flagged = paths.iter().find(|path| self.flags.contains_key(**path));
         let given = paths.iter().find(|path| self.value(path).is_some());
         let path = flagged.or(given).copied().unwrap_or_default();
         let span = self.value(path).map_or(0..0, Spanned::span);
-        self.error_at(path, span, message, Some(help.into()))
+        self.error_at(path, span, message.into(), Some(help.into()))
     }
 
-    /// The typed form of a document that [`verify`](super::verify::verify) has passed.
-    pub fn raw(&self) -> Result<RawExperiment, ConfigError> {
+    /// All values that are given, of a document that [`verify`](super::verify::verify) has passed.
+    pub fn values(&self) -> Result<Value, ConfigError> {
         let root = Spanned::new(0..self.text.len(), self.tree.clone());
-        RawExperiment::deserialize(Deserializer::from(root))
+        Value::deserialize(Deserializer::from(root))
             .map_err(|e| self.error_at("", e.span().unwrap_or(0..0), e.message().into(), None))
     }
 }

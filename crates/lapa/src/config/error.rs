@@ -4,15 +4,22 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A mistake in a configuration file or in a flag that sets a key.
+/// Mistakes that an error holds in full; the others are counted.
+const MOST_RELATED: usize = 20;
+
+/// A mistake in a configuration file or in a flag that sets a key, and the other mistakes found
+/// with it.
 ///
 /// `Display` says where, what is wrong and what is allowed; the accessors give the same parts to
 /// a renderer that shows the line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    pub(super) message: String,
-    pub(super) help: Option<String>,
-    pub(super) place: Box<Place>,
+    message: String,
+    help: Option<String>,
+    place: Box<Place>,
+    related: Vec<ConfigError>,
+    /// Mistakes beyond `related`.
+    more: usize,
 }
 
 /// Where the mistake stands.
@@ -29,6 +36,28 @@ pub(super) enum Place {
 }
 
 impl ConfigError {
+    pub(super) fn new(message: String, help: Option<String>, place: Place) -> Self {
+        Self { message, help, place: Box::new(place), related: Vec::new(), more: 0 }
+    }
+
+    /// The first of several mistakes, with the others as its related ones.
+    pub(super) fn first(mut errors: impl ExactSizeIterator<Item = Self>) -> Option<Self> {
+        let mut first = errors.next()?;
+        first.related = errors.by_ref().take(MOST_RELATED).collect();
+        first.more = errors.len();
+        Some(first)
+    }
+
+    /// The other mistakes of the same configuration, in their order.
+    pub fn related(&self) -> &[Self] {
+        &self.related
+    }
+
+    /// Number of mistakes beyond [`ConfigError::related`].
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
     /// What is wrong: the key, the value and what is allowed.
     pub fn message(&self) -> &str {
         &self.message
@@ -83,19 +112,26 @@ impl ConfigError {
             Place::Flag(..) => None,
         }
     }
+
+    /// The place in words: file, line and column, or the flag.
+    pub fn place(&self) -> String {
+        match (&*self.place, self.line_column()) {
+            (Place::File { name, .. }, Some((line, column))) => format!("{name}:{line}:{column}"),
+            (Place::File { name, .. }, None) => name.clone(),
+            (Place::Flag(name, text), _) => format!("{name} {text}"),
+        }
+    }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&*self.place, self.line_column()) {
-            (Place::File { name, .. }, Some((line, column))) => {
-                write!(f, "{name}:{line}:{column}")?
-            }
-            (Place::File { name, .. }, None) => f.write_str(name)?,
-            (Place::Flag(name, text), _) => write!(f, "{name} {text}")?,
+        write!(f, "{}: {}", self.place(), self.message)?;
+        self.help.iter().try_for_each(|help| write!(f, "\n  help: {help}"))?;
+        self.related.iter().try_for_each(|error| write!(f, "\n{error}"))?;
+        if self.more > 0 {
+            write!(f, "\n{} more mistakes", self.more)?;
         }
-        write!(f, ": {}", self.message)?;
-        self.help.iter().try_for_each(|help| write!(f, "\n  help: {help}"))
+        Ok(())
     }
 }
 

@@ -3,38 +3,52 @@
 use std::path::PathBuf;
 
 use super::control::Control;
+use super::defaults;
+use super::privacy::Privacy;
 use super::radio::{Aggregate, Radio, Transmit};
-use lapa_privacy::allocate::{Basis, PidError};
-use lapa_privacy::{Adjacency, NoiseKind, Sampling};
+use crate::data::{CLASSES, DataName};
+use crate::partition::Scheme;
+use lapa_privacy::Sampling;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A complete, checked experiment: every key has its value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Most rounds: metrics and plots have a line and a point for each.
+const MOST_ROUNDS: u32 = 1_000_000;
+
+/// An experiment of lapa: private federated learning over wireless links.
+///
+/// It is complete and checked: every key has its value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "lapa experiment")]
 pub struct Experiment {
-    /// Which defaults the other keys had.
+    /// Source of the defaults of other keys. Keys that are given win over it.
     pub profile: Profile,
-    /// `[run]`
+    /// Length of the run, its seed, its threads and its ledger.
     pub run: Run,
-    /// `[data]`
+    /// The data set.
     pub data: Data,
-    /// `[partition]`
+    /// Division of the training set over the devices.
     pub partition: PartitionSpec,
-    /// `[model]`
+    /// The model.
     pub model: ModelSpec,
-    /// `[learn]`
+    /// Local computation of a device in a round, and the server's step.
     pub learn: Learn,
-    /// `[privacy]`
-    pub privacy: Privacy,
-    /// `[radio]`
+    /// Noise that hides a record, and the guarantee that it gives. Without this section there is
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
+    /// Places of the devices, and the channel between them and the base station. `lapa link` shows
+    /// the links.
     pub radio: Radio,
-    /// `[transmit]`
+    /// Transmission of updates, its power and its receiver.
     pub transmit: Transmit,
-    /// `[aggregate]`
+    /// Selection of devices, and their weights.
     pub aggregate: Aggregate,
-    /// `[control]`
+    /// Channel noise in place of artificial noise, and the power of each device. `lapa power`
+    /// compares ways to choose powers, `lapa bound` shows the bound by which they are judged.
     pub control: Control,
-    /// `[observe]`
+    /// Contents of the metrics.
     pub observe: Observe,
 }
 
@@ -49,115 +63,95 @@ pub enum Profile {
     Paper,
 }
 
-/// `[run]`: how long, with which seed, on how many threads.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Length of the run, its seed, its threads and its ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Run {
-    /// Number of communication rounds T.
+    /// Communication rounds T.
+    #[schemars(range(min = 1, max = MOST_ROUNDS))]
     pub rounds: u32,
-    /// Seed of every random stream.
+    /// Seed of every random choice; the same seed gives the same run.
     pub seed: u64,
     /// Worker threads; 0 means one per core. Results do not depend on it.
+    #[schemars(range(max = 1024))]
     pub threads: usize,
-    /// Share of the devices that take part in a round, in (0, 1].
+    /// Fraction of the devices that take part in a round.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub participation: f64,
-    /// Evaluate on the test set every so many rounds (and always after the last).
+    /// Rounds between evaluations on the test set; the last round is always evaluated.
+    #[schemars(range(min = 1))]
     pub evaluate_every: u32,
-    /// Write a checkpoint every so many rounds.
+    /// Rounds between checkpoints.
+    #[schemars(range(min = 1))]
     pub checkpoint_every: u32,
+    /// Source of noise and batches.
+    pub entropy: Entropy,
+    /// File that records every release; runs on the same data that share it share the budget.
+    /// Default: ledger.db in the run's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["PATH"]))]
+    pub ledger: Option<PathBuf>,
 }
 
-/// `[data]`
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            rounds: 150,
+            seed: 0,
+            threads: 0,
+            participation: 1.0,
+            evaluate_every: 5,
+            checkpoint_every: 10,
+            entropy: Entropy::Seed,
+            ledger: None,
+        }
+    }
+}
+
+/// The data set.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(default, deny_unknown_fields)]
 pub struct Data {
-    /// The data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
-    pub name: crate::data::DataName,
-    /// `idx:PATH`: number of classes; that of the test labels where absent.
+    /// The data set. synthetic is drawn by code, idx:PATH is a folder of IDX files.
+    #[schemars(with = "String", extend(
+        "pattern" = "^(mnist|fashion-mnist|synthetic|idx:.+)$",
+        "examples" = ["mnist", "fashion-mnist", "synthetic", "idx:PATH"]
+    ))]
+    pub name: DataName,
+    /// Data idx:PATH: number of classes; labels are below it. Default: the largest label of the
+    /// test set, which is public, and one more.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 256), extend("examples" = [CLASSES]))]
     pub classes: Option<u32>,
 }
 
-/// `[partition]`: who holds which samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Division of the training set over the devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct PartitionSpec {
-    /// The scheme.
+    /// Scheme by which the training set is divided.
     pub scheme: Scheme,
-    /// Number of devices K.
-    pub devices: u32,
-    /// `mix`: how many devices hold all labels equally.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iid: Option<u32>,
-    /// `mix`: how many devices hold only a few labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub non_iid: Option<u32>,
-    /// `mix`: fewest and most labels of a non-IID device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub labels: Option<[u32; 2]>,
-    /// `mix`: fewest and most samples of an IID device. `iid` scheme too, when given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iid_samples: Option<[u32; 2]>,
-    /// `mix`: fewest and most samples of a non-IID device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub non_iid_samples: Option<[u32; 2]>,
-    /// `dirichlet`: concentration of the label shares; small means heterogeneous.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub concentration: Option<f64>,
-    /// `shards`: label-sorted shards dealt to each device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shards: Option<u32>,
 }
 
-impl PartitionSpec {
-    /// The largest of the configured sizes; none where the configuration leaves them open.
-    pub fn largest_samples(&self) -> Option<u32> {
-        let largest = |range: Option<[u32; 2]>| range.map(|[_, max]| max);
-        match self.scheme {
-            Scheme::Mix => largest(self.iid_samples).max(largest(self.non_iid_samples)),
-            _ => largest(self.iid_samples),
-        }
-    }
-
-    /// The middle of the configured sizes, over all devices; none where the configuration leaves
-    /// them open.
-    pub fn middle_samples(&self) -> Option<u32> {
-        let middle = |range: Option<[u32; 2]>| {
-            range.map(|[min, max]| (f64::from(min) + f64::from(max)) / 2.0)
-        };
-        let middle = match (self.iid, self.non_iid) {
-            (Some(iid), Some(non_iid)) => {
-                let (a, b) = (middle(self.iid_samples)?, middle(self.non_iid_samples)?);
-                (f64::from(iid) * a + f64::from(non_iid) * b) / f64::from(self.devices)
-            }
-            _ => middle(self.iid_samples)?,
-        };
-        Some(middle.round().max(1.0) as u32)
-    }
-}
-
-/// How the training set is split.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    /// x IID devices and y devices with few labels: the paper's scheme.
-    #[default]
-    Mix,
-    /// Label shares per device drawn from a Dirichlet distribution.
-    Dirichlet,
-    /// The label-sorted training set cut into shards, a few dealt to each device.
-    Shards,
-    /// Every device holds an equal share of a shuffled training set.
-    Iid,
-}
-
-/// `[model]`
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct ModelSpec {
     /// The architecture.
     pub name: ModelName,
-    /// The normalization layer.
+    /// The normalization layer. The default follows profile; mlp and logistic have none.
     pub norm: Norm,
-    /// What training starts from.
-    #[serde(default, skip_serializing_if = "Start::is_random")]
+    /// The parameters that training starts from. Not in the paper.
     pub start: Start,
+}
+
+impl Default for ModelSpec {
+    fn default() -> Self {
+        let (name, start) = Default::default();
+        Self { name, norm: defaults::norm(Profile::default(), name), start }
+    }
 }
 
 /// What training starts from.
@@ -170,12 +164,6 @@ pub enum Start {
     /// The base station first trains on digits drawn by code, which are public: no privacy is
     /// spent. Not with data.name = "synthetic", which are these digits.
     Digits,
-}
-
-impl Start {
-    fn is_random(&self) -> bool {
-        *self == Self::Random
-    }
 }
 
 /// The built-in models.
@@ -203,24 +191,53 @@ pub enum Norm {
     None,
 }
 
-/// `[learn]`: what a device computes in a round, and what the server does with it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Local computation of a device in a round, and the server's step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Learn {
-    /// What a device uploads.
+    /// Upload of a device.
     pub update: Update,
-    /// Batch size as a share of the device's samples, in (0, 1].
+    /// Draw of a device's batches. The default follows privacy and update.
+    pub sampling: BatchSampling,
+    /// Batch size as a fraction of the device's samples. The default follows sampling.
+    #[schemars(range(min = 1e-6, max = 1))]
     pub batch_fraction: f64,
-    /// Learning rate λ.
+    /// Learning rate. The default follows data.name, clip and update.
+    #[schemars(range(min = 1e-12))]
     pub learning_rate: f64,
-    /// Server momentum, in [0, 1).
+    /// Server momentum. The default follows update.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub momentum: f64,
-    /// γ of the average of the latest models, in [0, 1); 0 means none.
+    /// Averaging of the global models of about the last 1/(1 - averaging) rounds, for evaluation; 0
+    /// means the latest alone. It costs no privacy. The default follows privacy.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub averaging: f64,
-    /// What is clipped.
+    /// Vector that is clipped to clip_norm. The default follows profile.
     pub clip: Clip,
-    /// Clipping norm C. Absent when nothing is clipped.
+    /// Clipping norm C; not with clip = "none". The default follows clip, update and
+    /// batch_fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1e-6, max = 1e12))]
     pub clip_norm: Option<f64>,
+}
+
+impl Default for Learn {
+    /// That of the default profile, without privacy.
+    fn default() -> Self {
+        let (clip, update) = (defaults::clip(Profile::default()), Update::default());
+        let sampling = defaults::sampling(None, update);
+        let batch_fraction = defaults::batch_fraction(sampling);
+        Self {
+            update,
+            sampling,
+            batch_fraction,
+            learning_rate: defaults::learning_rate(&DataName::default(), clip, update),
+            momentum: defaults::momentum(update),
+            averaging: defaults::averaging(clip, false),
+            clip,
+            clip_norm: defaults::clip_norm(clip, update, batch_fraction),
+        }
+    }
 }
 
 /// What a device uploads.
@@ -244,70 +261,6 @@ pub enum Clip {
     Device,
     /// Each sample's gradient.
     Sample,
-}
-
-/// `[privacy]`: how much noise, by whose formulas, recorded where.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Privacy {
-    /// Which formulas set the noise.
-    pub basis: Basis,
-    /// Who gets how much of the budget when.
-    pub allocator: AllocatorName,
-    /// Total budget ε; absent without noise, or with `initial_sigma`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epsilon: Option<f64>,
-    /// δ
-    pub delta: f64,
-    /// σ₀ of a device of mean size in round 1, instead of ε.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_sigma: Option<f64>,
-    /// How a device draws its batches.
-    pub sampling: BatchSampling,
-    /// What neighboring data sets are.
-    pub adjacency: Adjacency,
-    /// The distribution of the noise.
-    pub noise: NoiseKind,
-    /// Where noise and batches come from.
-    pub entropy: Entropy,
-    /// A ledger shared with other runs; absent: `ledger.db` in the run's folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ledger: Option<PathBuf>,
-    /// Share of each device's budget that this run may spend; all where absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget_share: Option<f64>,
-    /// κ, the share of the channel noise's variance that is counted.
-    pub channel_trust: f64,
-    /// `lapa`: K_p
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid_proportional: Option<f64>,
-    /// `lapa`: K_s
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid_integral: Option<f64>,
-    /// `lapa`: m
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid_window: Option<u32>,
-    /// `lapa`: how a change of the global gradient is measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pid_error: Option<PidError>,
-    /// `lapa`: β
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decay: Option<f64>,
-}
-
-/// Who gets how much of the budget when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AllocatorName {
-    /// No noise: ε = ∞.
-    None,
-    /// The same share for every round and device, fixed in advance.
-    Uniform,
-    /// A shared share that follows the norm of the global gradient (our reconstruction).
-    Arb,
-    /// The paper's: by training progress over time, by contribution over devices.
-    Lapa,
-    /// The split over devices with the least total noise (basis paper only).
-    OptimalSplit,
 }
 
 /// How a device draws its batches.
@@ -355,10 +308,11 @@ pub enum Entropy {
     Os,
 }
 
-/// `[observe]`: what is recorded.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Contents of the metrics.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Observe {
-    /// Devices in the metrics.
+    /// Form of the devices in the metrics.
     pub devices: ObserveDevices,
 }
 

@@ -1,9 +1,15 @@
 //! An experiment as the user writes it (TOML) and as the engine reads it ([`Experiment`]).
 //!
 //! The way of a file: TOML and flags merged (`document`) → each value checked by itself against
-//! the JSON Schema (`verify`) → typed, with absent keys (`raw`) → defaults filled in and keys
-//! checked against each other (`resolve`) → [`Experiment`].
+//! the JSON Schema (`verify`) → values that follow others filled in (`resolve`, `defaults`) → tables
+//! of choices turned into enums (`choice`) → keys checked against each other (`check`) →
+//! [`Experiment`]. Types, ranges, meanings and all other defaults stand in the sections' structs;
+//! those of a choice stand beside its implementation.
 
+mod check;
+mod choice;
+#[cfg(test)]
+mod choice_tests;
 mod control;
 #[cfg(test)]
 mod control_tests;
@@ -13,6 +19,7 @@ mod error;
 mod experiment;
 #[cfg(test)]
 mod limits_tests;
+mod moved;
 mod overrides;
 mod privacy;
 mod radio;
@@ -20,14 +27,13 @@ mod radio;
 mod radio_input_tests;
 #[cfg(test)]
 mod radio_tests;
-mod raw;
 mod resolve;
-mod resolve_control;
-mod resolve_radio;
 #[cfg(test)]
 mod round_trip;
 mod schema;
 mod template;
+#[cfg(test)]
+mod template_tests;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -36,20 +42,23 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use self::resolve::Resolved;
 use crate::data::DataName;
 
+pub use choice::word_of;
 pub use control::{
-    BoundForm, Control, EvaluationChoice, NoiseControl, Pilot, PowerChoice, SwitchRule,
+    BoundForm, CmaEsConfig, Control, DdpgConfig, EvaluationChoice, NoiseControl, Pilot,
+    PowerChoice, PrivatePilot, SwitchConfig, SwitchRule,
 };
 pub use error::ConfigError;
 pub use experiment::{
-    AllocatorName, BatchSampling, Clip, Data, Entropy, Experiment, Learn, ModelName, ModelSpec,
-    Norm, Observe, ObserveDevices, PartitionSpec, Privacy, Profile, Run, Scheme, Start, Update,
+    BatchSampling, Clip, Data, Entropy, Experiment, Learn, ModelName, ModelSpec, Norm, Observe,
+    ObserveDevices, PartitionSpec, Profile, Run, Start, Update,
 };
 pub use overrides::Override;
+pub use privacy::{NoiseLevel, Privacy};
 pub use radio::{
-    Access, Aggregate, Histograms, ModulationName, NoneSelected, Powers, Radio, RegionSpec, Rule,
-    SymbolKind, Transmit, UplinkName,
+    Access, Aggregate, ModulationName, NoneSelected, Places, Powers, Radio, RegionSpec, Transmit,
 };
 pub use schema::json_schema;
 pub use template::template;
@@ -78,24 +87,32 @@ impl Experiment {
         file_name: &str,
         overrides: &[Override],
     ) -> Result<Self, ConfigError> {
+        Self::resolve(text, file_name, overrides).map(|resolved| resolved.experiment)
+    }
+
+    fn resolve(
+        text: &str,
+        file_name: &str,
+        overrides: &[Override],
+    ) -> Result<Resolved, ConfigError> {
         if text.len() > MOST_BYTES {
             let place = error::Place::File { name: file_name.into(), text: "".into(), span: 0..0 };
             let message = format!("{} bytes: expected at most {MOST_BYTES}", text.len());
-            return Err(ConfigError { message, help: None, place: Box::new(place) });
+            return Err(ConfigError::new(message, None, place));
         }
         let document = document::Document::parse(text, file_name, overrides)?;
-        verify::verify(&document, &json_schema())?;
-        let experiment = resolve::resolve(document.raw()?, &document)?;
+        verify::verify(&document, &schema::FILE)?;
+        let resolved = resolve::resolve(&document)?;
         // Written down with all its digits it must be read again.
         if text.len() > MOST_BYTES / 64 {
-            let written = experiment.to_toml().len();
+            let written = resolved.experiment.to_toml().len();
             if written > MOST_BYTES {
                 let message =
                     format!("written in full {written} bytes: expected at most {MOST_BYTES}");
                 return Err(document.error_at("", 0..0, message, None));
             }
         }
-        Ok(experiment)
+        Ok(resolved)
     }
 
     /// The experiment with paths that hold in any folder; or the path that has no such form, or none
@@ -105,7 +122,7 @@ impl Experiment {
             DataName::Idx(path) => Some(path),
             _ => None,
         };
-        for path in idx.into_iter().chain(&mut self.privacy.ledger) {
+        for path in idx.into_iter().chain(&mut self.run.ledger) {
             *path = std::path::absolute(&*path).map_err(|error| (path.clone(), error))?;
             if path.to_str().is_none() {
                 let what = "this path is not UTF-8, and a configuration can hold no other: rename \
@@ -122,13 +139,16 @@ impl Experiment {
     /// If a path is not UTF-8, which no configuration gives and [`Self::with_absolute_paths`]
     /// refuses.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("an experiment holds only numbers, words and UTF-8 paths")
+        toml::to_string(&self.to_json()).expect("an experiment holds only numbers and words")
     }
-}
 
-impl Default for Experiment {
-    /// The experiment of an empty configuration file.
-    fn default() -> Self {
-        Self::from_toml("", "", &[]).expect("the defaults go together")
+    /// The same as JSON.
+    ///
+    /// # Panics
+    /// As [`Self::to_toml`].
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut values = serde_json::to_value(self).expect("an experiment holds UTF-8 paths");
+        choice::to_file(&mut values, &schema::TYPES);
+        values
     }
 }

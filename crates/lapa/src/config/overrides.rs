@@ -10,9 +10,8 @@ pub struct Override {
     /// The flag's name and text, for error messages.
     name: &'static str,
     flag: String,
-    /// The section, absent for a top-level key.
-    pub(super) section: Option<String>,
-    pub(super) key: String,
+    /// The key that is set, with dots: `section.key`.
+    pub(super) path: String,
     /// The value as TOML.
     pub(super) value: String,
 }
@@ -25,20 +24,15 @@ impl Override {
 
     /// The same for a flag of another name, which errors then give.
     pub fn parse_flag(name: &'static str, flag: &str) -> Result<Self, ConfigError> {
-        let error = |message: String, help: &str| ConfigError {
-            message,
-            help: Some(help.into()),
-            place: Box::new(Place::Flag(name, flag.into())),
+        let error = |message: String, help: &str| {
+            ConfigError::new(message, Some(help.into()), Place::Flag(name, flag.into()))
         };
         let form = "write section.key=value, for example run.rounds=30";
         let (path, value) =
             flag.split_once('=').ok_or_else(|| error("no `=` in it".into(), form))?;
-        let (section, key) = match path.trim().split_once('.') {
-            Some((section, key)) => (Some(section.trim()), key.trim()),
-            None => (None, path.trim()),
-        };
+        let keys: Vec<&str> = path.split('.').map(str::trim).collect();
         let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if [section.unwrap_or(key), key].iter().any(|k| k.is_empty() || !k.chars().all(bare)) {
+        if keys.iter().any(|key| key.is_empty() || !key.chars().all(bare)) {
             return Err(error(format!("`{}` is not a key", path.trim()), form));
         }
 
@@ -61,21 +55,12 @@ impl Override {
             }
             Err(_) => toml::Value::from(value).to_string(),
         };
-        Ok(Self {
-            name,
-            flag: flag.into(),
-            section: section.map(Into::into),
-            key: key.into(),
-            value: toml,
-        })
+        Ok(Self { name, flag: flag.into(), path: keys.join("."), value: toml })
     }
 
     /// The key that is set: `section.key`, or `key` at the top.
-    pub fn path(&self) -> String {
-        match &self.section {
-            Some(section) => format!("{section}.{}", self.key),
-            None => self.key.clone(),
-        }
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// The value as JSON.

@@ -1,4 +1,4 @@
-//! `[radio]`, `[transmit]` and `[aggregate]`, checked and complete.
+//! `[radio]`, `[transmit]` and `[aggregate]`.
 
 use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::Receiver;
@@ -6,36 +6,84 @@ use lapa_wireless::ser::Modulation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::defaults;
 use crate::radio::Threshold;
-use crate::station::aggregate::GroundMetric;
+use crate::radio::UplinkConfig;
+use crate::station::aggregate::Rule;
 
-/// `[radio]`: where the devices are, and what lies between them and the base station.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Places of the devices, and the channel between them and the base station. `lapa link` shows the
+/// links.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Radio {
     /// Position of the base station, [x, y, z] in meters.
+    #[schemars(inner(range(min = -1e6, max = 1e6)))]
     pub base_station: [f64; 3],
-    /// Position of each device, [x, y, z] in meters; absent with `regions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub positions: Option<Vec<[f64; 3]>>,
-    /// Antennas of the base station, N_a.
+    /// Places of the devices.
+    pub places: Places,
+    /// Antennas N_a of the base station, half a wavelength apart.
+    #[schemars(range(min = 1, max = 1024))]
     pub antennas: u32,
     /// Carrier frequency f_c.
+    #[schemars(range(min = 1e3, max = 1e12))]
     pub carrier_hz: f64,
-    /// Path loss exponent P.
+    /// Path loss exponent; 2 is free space.
+    #[schemars(range(min = 1, max = 10))]
     pub path_loss_exponent: f64,
-    /// Antenna gain of the base station, G_BS.
+    /// Antenna gain of the base station in dBi.
+    #[schemars(range(min = -100, max = 100))]
     pub base_gain_dbi: f64,
-    /// Antenna gain of a device, G_D.
+    /// Antenna gain of a device in dBi.
+    #[schemars(range(min = -100, max = 100))]
     pub device_gain_dbi: f64,
-    /// Noise power at each antenna, σ_n².
+    /// Noise power at each antenna in watts. The paper prints 1e-3, with which no device is heard.
+    #[schemars(range(min = 1e-25, max = 1))]
     pub noise_power_w: f64,
-    /// How the antennas' coefficients vary.
+    /// Variation of the antennas' coefficients.
     pub fading: Fading,
-    /// Rounds for which fading stays the same; 0 means all.
+    /// Rounds for which fading stays the same; 0 means for the whole run.
     pub redraw_every: u32,
-    /// Rectangles in which devices are placed; absent with `positions`. (Last, as TOML wants it.)
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub regions: Option<Vec<RegionSpec>>,
+}
+
+impl Default for Radio {
+    /// The paper's Section V-A. Noise is −100 dBm: the paper prints 10⁻³ W, at which the best device
+    /// has an SNR of −70 dB.
+    fn default() -> Self {
+        let y = [-5.0, 5.0];
+        Self {
+            base_station: [-50.0, 0.0, 10.0],
+            places: Places::Regions(vec![
+                RegionSpec { x: [-10.0, 0.0], y, devices: 7 },
+                RegionSpec { x: [10.0, 20.0], y, devices: 8 },
+            ]),
+            antennas: 15,
+            carrier_hz: 915e6,
+            path_loss_exponent: 3.76,
+            base_gain_dbi: 5.0,
+            device_gain_dbi: 0.0,
+            noise_power_w: 1e-13,
+            fading: Fading::Rayleigh,
+            redraw_every: 0,
+        }
+    }
+}
+
+/// Places of the devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Places {
+    /// Position of each device, [x, y, z] in meters; instead of regions.
+    Positions(
+        #[schemars(
+            length(min = 1),
+            inner(inner(range(min = -1e6, max = 1e6))),
+            extend("examples" = [[[0.0, 0.0, 0.0]]])
+        )]
+        Vec<[f64; 3]>,
+    ),
+    /// Rectangles on the ground, in meters. Devices are dealt to them at random, in proportion to
+    /// `devices`, and placed at random inside.
+    Regions(#[schemars(length(min = 1))] Vec<RegionSpec>),
 }
 
 /// A rectangle on the ground.
@@ -50,71 +98,46 @@ pub struct RegionSpec {
     pub devices: u32,
 }
 
-/// `[transmit]`: how updates are sent, with which power, and how they are decoded.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Transmission of updates, its power and its receiver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Transmit {
-    /// How updates are sent.
-    pub uplink: UplinkName,
-    /// Transmit power |p_k|².
+    /// Transmission of updates.
+    pub uplink: UplinkConfig,
+    /// Transmit power in watts: of every device, or a list with one number for each device. The
+    /// default follows control.power.
     pub power_w: Powers,
-    /// The most that a device may send with, P_0.
+    /// The most that a device may send with, in watts.
+    #[schemars(range(min = 1e-12, max = 1e6))]
     pub max_power_w: f64,
-    /// Who sends when.
+    /// Access of the devices to the channel.
     pub access: Access,
-    /// How the base station separates devices that send at once.
+    /// Receiver that separates devices which send at once.
     pub receiver: Receiver,
-    /// Whether interference is taken to be cancelled without a rest.
+    /// True takes interference to be cancelled without a rest, as the paper does.
     pub perfect_sic: bool,
-    /// What symbol error rates are about, and what the digital uplink sends.
+    /// Modulation of digital symbols, to which symbol error rates refer.
     pub modulation: ModulationName,
-    /// Symbols per second.
+    /// Symbols per second; airtime and energy go by it.
+    #[schemars(range(min = 1, max = 1e12))]
     pub symbol_rate_hz: f64,
-    /// `signal`: what the symbols carry.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub symbols: Option<SymbolKind>,
-    /// Digital symbols: bits per coordinate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bits: Option<u32>,
-    /// Digital symbols: coordinates are quantized from −range to range.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub range: Option<f64>,
 }
 
-impl Transmit {
-    /// Whether coordinates are sent as amplitudes, so that the receiver's noise is on them.
-    pub fn is_analog(&self) -> bool {
-        match self.uplink {
-            UplinkName::Analog => true,
-            UplinkName::Signal => self.symbols == Some(SymbolKind::Analog),
-            UplinkName::Ideal | UplinkName::Digital => false,
+impl Default for Transmit {
+    /// The paper names no powers. With these half the devices pass a symbol error rate of 10⁻²
+    /// (lapa-wireless/tests/paper_setting.rs). The symbol rate is our choice.
+    fn default() -> Self {
+        Self {
+            uplink: UplinkConfig::default(),
+            power_w: Powers::All(defaults::POWER_W),
+            max_power_w: 0.3,
+            access: Access::default(),
+            receiver: Receiver::Matched,
+            perfect_sic: true,
+            modulation: ModulationName::default(),
+            symbol_rate_hz: 1e6,
         }
     }
-}
-
-/// How updates are sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum UplinkName {
-    /// Every value arrives as it was sent.
-    #[default]
-    Ideal,
-    /// A coordinate is an amplitude; it arrives with the receiver's noise.
-    Analog,
-    /// Coordinates are quantized to bits; symbols err at the link's rate.
-    Digital,
-    /// Baseband symbols of all devices are superposed and decoded one by one: slow and exact.
-    Signal,
-}
-
-/// What the symbols of the signal uplink carry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SymbolKind {
-    /// Amplitudes, as analog.
-    #[default]
-    Analog,
-    /// Bits, as digital.
-    Digital,
 }
 
 /// Who sends when.
@@ -130,13 +153,13 @@ pub enum Access {
 }
 
 /// The power of all devices, or of each.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Powers {
     /// The same for all, in watts.
-    All(f64),
+    All(#[schemars(range(min = 0, max = 1e6))] f64),
     /// One for each device, in watts.
-    Each(Vec<f64>),
+    Each(#[schemars(length(min = 1), inner(range(min = 0, max = 1e6)))] Vec<f64>),
 }
 
 impl Powers {
@@ -169,82 +192,16 @@ pub enum ModulationName {
     Qam256,
 }
 
-/// `[aggregate]`: whom the base station listens to, and with which weight.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Selection of devices, and their weights.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Aggregate {
-    /// How devices are weighted.
+    /// Weights of the devices.
     pub rule: Rule,
-    /// `wasserstein`: the distance between labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metric: Option<GroundMetric>,
-    /// `wasserstein`: distances below this count as this.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub floor: Option<f64>,
-    /// `noise-aware`: what noise counts beside labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub noise_weight: Option<f64>,
-    /// `wasserstein` and `noise-aware`: how label histograms reach the base station.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub histograms: Option<Histograms>,
-    /// `noisy` histograms: their share of each device's budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub histogram_share: Option<f64>,
-    /// Only devices with at most this symbol error rate send.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ser_threshold: Option<f64>,
-    /// Only devices with at least this SINR send.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sinr_threshold_db: Option<f64>,
-    /// What happens in a round without a device that may send.
+    /// Links that are good enough.
+    pub threshold: Threshold,
+    /// Outcome of a round in which no device has a link that is good enough.
     pub none_selected: NoneSelected,
-}
-
-impl Aggregate {
-    /// Which links are good enough.
-    pub fn threshold(&self) -> Threshold {
-        match (self.ser_threshold, self.sinr_threshold_db) {
-            (Some(ser), _) => Threshold::Ser(ser),
-            (None, Some(sinr)) => Threshold::SinrDb(sinr),
-            (None, None) => Threshold::None,
-        }
-    }
-}
-
-/// How devices are weighted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// By their numbers of samples.
-    #[default]
-    Fedavg,
-    /// By samples and the angle between a device's update and the mean one (the paper's BEDA).
-    Fedadp,
-    /// By samples and how far a device's labels are from all devices' labels (the paper's rule).
-    Wasserstein,
-    /// So that labels are mixed as over all devices and little noise is left.
-    NoiseAware,
-}
-
-impl Rule {
-    /// Whether weights go by label histograms.
-    pub fn reads_labels(self) -> bool {
-        match self {
-            Self::Fedavg | Self::Fedadp => false,
-            Self::Wasserstein | Self::NoiseAware => true,
-        }
-    }
-}
-
-/// How label histograms reach the base station.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Histograms {
-    /// Once, before round 1, with noise that is charged to each device's budget.
-    Noisy,
-    /// Exact, and declared to be no secret: the guarantee does not cover labels.
-    Public,
-    /// Exact, as in the paper: epsilon is infinite.
-    Exact,
 }
 
 /// What happens in a round in which no device has a link that is good enough.

@@ -1,7 +1,7 @@
 //! `[radio]`, `[transmit]` and `[aggregate]`: unknown keys, wrong types, flags, and what is written
 //! back.
 
-use super::radio_tests::{flags_refuse, read, refuses, with_flags};
+use super::tests::{flags_refuse, read, refuses, with_flags};
 use super::*;
 use crate::radio::Threshold;
 
@@ -10,9 +10,9 @@ fn unknown_radio_keys_get_the_nearest_one() {
     let radio = "base_station, positions, regions, antennas, carrier_hz, path_loss_exponent, \
                  base_gain_dbi, device_gain_dbi, noise_power_w, fading, redraw_every";
     let transmit = "uplink, power_w, max_power_w, access, receiver, perfect_sic, modulation, \
-                    symbol_rate_hz, symbols, bits, range";
-    let aggregate = "rule, metric, floor, noise_weight, histograms, histogram_share, ser_threshold, \
-                     sinr_threshold_db, none_selected";
+                    symbol_rate_hz, digital, signal";
+    let aggregate =
+        "rule, ser_threshold, sinr_threshold_db, none_selected, wasserstein, noise-aware";
     for (text, place, key, expected, help) in [
         ("[radio]\nantenas = 3\n", "2:1", "radio.antenas", radio, "did you mean `antennas`?"),
         (
@@ -31,11 +31,11 @@ fn unknown_radio_keys_get_the_nearest_one() {
         ),
         ("[transmit]\nuplnk = 1\n", "2:1", "transmit.uplnk", transmit, "did you mean `uplink`?"),
         (
-            "[aggregate]\nhistogram = \"noisy\"\n",
+            "[aggregate]\nrules = \"fedavg\"\n",
             "2:1",
-            "aggregate.histogram",
+            "aggregate.rules",
             aggregate,
-            "did you mean `histograms`?",
+            "did you mean `rule`?",
         ),
         (
             "[aggregate]\nchannel_trust = 1\n",
@@ -80,11 +80,15 @@ fn wrong_types_lists_and_ranges_say_what_is_expected() {
         ("transmit.power_w", "[]", format!("{power}, or a list, each {power}")),
         ("transmit.power_w", "\"all\"", format!("{power}, or a list, each {power}")),
         ("transmit.symbol_rate_hz", "0", "a finite number from 1 to 1000000000000.0".into()),
-        ("transmit.bits", "17", "a whole number from 1 to 16".into()),
-        ("transmit.bits", "0", "a whole number from 1 to 16".into()),
-        ("transmit.range", "0", "a finite number from 1e-9 to 1000000000.0".into()),
-        ("aggregate.floor", "0", "a finite number from 0.001 to 100".into()),
-        ("aggregate.histogram_share", "0.6", "a finite number from 1e-6 to 0.5".into()),
+        ("transmit.digital.bits", "17", "a whole number from 1 to 16".into()),
+        ("transmit.digital.bits", "0", "a whole number from 1 to 16".into()),
+        ("transmit.digital.range", "0", "a finite number from 1e-9 to 1000000000.0".into()),
+        ("aggregate.wasserstein.floor", "0", "a finite number from 0.001 to 100".into()),
+        (
+            "aggregate.wasserstein.noisy.budget_fraction",
+            "0.6",
+            "a finite number from 1e-6 to 0.5".into(),
+        ),
         ("aggregate.ser_threshold", "0", "a finite number from 1e-12 to 1".into()),
         ("aggregate.ser_threshold", "1.5", "a finite number from 1e-12 to 1".into()),
         ("aggregate.sinr_threshold_db", "inf", "a finite number from -300 to 300".into()),
@@ -92,22 +96,22 @@ fn wrong_types_lists_and_ranges_say_what_is_expected() {
         ("privacy.channel_trust", "-0.1", "a finite number from 0 to 1".into()),
     ] {
         let column = key.len() + 4;
-        let message = format!("lapa.toml:1:{column}: `{key}` is {bad}: expected {expected}");
+        let message = format!("lapa.toml:1:{column}: `{key}` = {bad}: expected {expected}");
         refuses(&format!("{key} = {bad}"), &message);
     }
     refuses(
         "transmit.uplink = \"analogue\"",
-        "lapa.toml:1:19: `transmit.uplink` is \"analogue\": expected one of \"ideal\", \"analog\", \
+        "lapa.toml:1:19: `transmit.uplink` = \"analogue\": expected one of \"ideal\", \"analog\", \
          \"digital\", \"signal\"\n  help: did you mean \"analog\"?",
     );
     refuses(
         "transmit.modulation = \"16qam\"",
-        "lapa.toml:1:23: `transmit.modulation` is \"16qam\": expected one of \"bpsk\", \"qpsk\", \
+        "lapa.toml:1:23: `transmit.modulation` = \"16qam\": expected one of \"bpsk\", \"qpsk\", \
          \"16-qam\", \"64-qam\", \"256-qam\"\n  help: did you mean \"16-qam\"?",
     );
     refuses(
         "aggregate.rule = \"fedavgg\"",
-        "lapa.toml:1:18: `aggregate.rule` is \"fedavgg\": expected one of \"fedavg\", \"fedadp\", \
+        "lapa.toml:1:18: `aggregate.rule` = \"fedavgg\": expected one of \"fedavg\", \"fedadp\", \
          \"wasserstein\", \"noise-aware\"\n  help: did you mean \"fedavg\"?",
     );
 }
@@ -115,7 +119,7 @@ fn wrong_types_lists_and_ranges_say_what_is_expected() {
 #[test]
 fn flags_set_lists_and_tables_in_lists() {
     let experiment = with_flags(
-        "[partition]\niid = 1\nnon_iid = 1\n",
+        "[partition.mix]\niid = 1\nnon_iid = 1\n",
         &[
             "radio.regions=[{x=[0,1],y=[0,1],devices=1}, {x=[2,3],y=[-1,1],devices=2}]",
             "transmit.power_w=[0.1, 0.2]",
@@ -126,8 +130,8 @@ fn flags_set_lists_and_tables_in_lists() {
     )
     .unwrap();
     assert_eq!(
-        experiment.radio.regions,
-        Some(vec![
+        experiment.radio.places,
+        Places::Regions(vec![
             RegionSpec { x: [0.0, 1.0], y: [0.0, 1.0], devices: 1 },
             RegionSpec { x: [2.0, 3.0], y: [-1.0, 1.0], devices: 2 },
         ])
@@ -137,20 +141,22 @@ fn flags_set_lists_and_tables_in_lists() {
     assert!(!experiment.transmit.perfect_sic);
     assert_eq!(experiment.transmit.modulation, ModulationName::Qam64);
     let placed =
-        with_flags("partition = { iid = 1, non_iid = 0 }", &["radio.positions=[[1, 2, 3]]"]);
-    let radio = placed.unwrap().radio;
-    assert_eq!((radio.positions, radio.regions), (Some(vec![[1.0, 2.0, 3.0]]), None));
+        with_flags("partition.mix = { iid = 1, non_iid = 0 }", &["radio.positions=[[1, 2, 3]]"]);
+    assert_eq!(placed.unwrap().radio.places, Places::Positions(vec![[1.0, 2.0, 3.0]]));
     flags_refuse(
+        "",
         &["radio.regions=[{x=[0,1],y=[0,1]}]"],
-        "-c radio.regions=[{x=[0,1],y=[0,1]}]: `radio.regions` is [{x=[0,1],y=[0,1]}]: expected a \
+        "-c radio.regions=[{x=[0,1],y=[0,1]}]: `radio.regions` = [{x=[0,1],y=[0,1]}]: expected a \
          list, each { x, y, devices }",
     );
     flags_refuse(
+        "",
         &["transmit.power_w=[0.1,0.2]"],
         "-c transmit.power_w=[0.1,0.2]: `transmit.power_w` has 2 numbers, but there are 15 devices: \
          expected one for each, or a single number\n  help: give as many powers as devices",
     );
     flags_refuse(
+        "",
         &["radio.regions={x=[0,1]}"],
         "-c radio.regions={x=[0,1]}: `{x=[0,1]}` is a table, but a flag sets one key\n  help: give \
          one flag per key, for example run.rounds=30",
@@ -159,14 +165,26 @@ fn flags_set_lists_and_tables_in_lists() {
 
 #[test]
 fn lists_and_regions_are_written_and_read_back() {
-    let two = "partition = { iid = 1, non_iid = 1 }";
+    let two = "partition.mix = { iid = 1, non_iid = 1 }";
     for flags in [
         &["radio.positions=[[1, 2, 3], [-4.5, 0, 1e3]]", "transmit.power_w=[0, 0.25]"][..],
         &["radio.regions=[{x=[0,1],y=[-2.5,1],devices=1},{x=[5,5],y=[0,1],devices=3}]"],
-        &["transmit.uplink=digital", "transmit.bits=5", "transmit.modulation=16-qam"],
-        &["transmit.uplink=signal", "transmit.symbols=digital", "transmit.access=orthogonal"],
-        &["aggregate.rule=wasserstein", "privacy.epsilon=2", "aggregate.histogram_share=0.25"],
-        &["aggregate.rule=wasserstein", "aggregate.metric=label-distance", "profile=paper"],
+        &["transmit.uplink=digital", "transmit.digital.bits=5", "transmit.modulation=16-qam"],
+        &[
+            "transmit.uplink=signal",
+            "transmit.signal.symbols=digital",
+            "transmit.access=orthogonal",
+        ],
+        &[
+            "aggregate.rule=wasserstein",
+            "privacy.epsilon=2",
+            "aggregate.wasserstein.noisy.budget_fraction=0.25",
+        ],
+        &[
+            "aggregate.rule=wasserstein",
+            "aggregate.wasserstein.metric=label-distance",
+            "profile=paper",
+        ],
         &["aggregate.rule=fedadp", "aggregate.sinr_threshold_db=-3", "radio.fading=none"],
         &[
             "privacy.epsilon=1",
@@ -185,18 +203,15 @@ fn lists_and_regions_are_written_and_read_back() {
 /// Two thresholds in one file are a mistake; a flag is a change of mind.
 #[test]
 fn a_flag_for_one_threshold_replaces_the_other() {
+    let threshold =
+        |text: &str, flags: &[&str]| with_flags(text, flags).unwrap().aggregate.threshold;
     let text = "aggregate.sinr_threshold_db = 0";
-    let experiment = with_flags(text, &["aggregate.ser_threshold=0.1"]).unwrap();
-    let aggregate = &experiment.aggregate;
-    assert_eq!((aggregate.ser_threshold, aggregate.sinr_threshold_db), (Some(0.1), None));
+    assert_eq!(threshold(text, &["aggregate.ser_threshold=0.1"]), Threshold::Ser(0.1));
     let text = "aggregate.ser_threshold = 0.01";
-    let experiment = with_flags(text, &["aggregate.sinr_threshold_db=3"]).unwrap();
-    let aggregate = &experiment.aggregate;
-    assert_eq!((aggregate.ser_threshold, aggregate.sinr_threshold_db), (None, Some(3.0)));
-    let ideal = with_flags(text, &["transmit.uplink=ideal"]).unwrap().aggregate;
-    assert_eq!(ideal.threshold(), Threshold::None);
+    assert_eq!(threshold(text, &["aggregate.sinr_threshold_db=3"]), Threshold::SinrDb(3.0));
+    assert_eq!(threshold(text, &["transmit.uplink=ideal"]), Threshold::None);
     let flags = ["transmit.uplink=ideal", "aggregate.ser_threshold=0.1"];
-    assert_eq!(with_flags(text, &flags).unwrap().aggregate.threshold(), Threshold::Ser(0.1));
+    assert_eq!(threshold(text, &flags), Threshold::Ser(0.1));
     let both = "transmit.uplink = \"ideal\"\naggregate.ser_threshold = 0.01";
-    assert_eq!(read(both).unwrap().aggregate.threshold(), Threshold::Ser(0.01));
+    assert_eq!(threshold(both, &[]), Threshold::Ser(0.01));
 }

@@ -2,35 +2,24 @@
 
 use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::Receiver;
+use lapa_wireless::uplink::DigitalConfig;
 
+use super::tests::{flags_refuse, read, refuses};
 use super::*;
+use crate::budget::{Histograms, NoisyHistograms};
 use crate::radio::Threshold;
-use crate::station::aggregate::{GroundMetric, NOISE_WEIGHT};
-
-pub(super) fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
-    let flags: Result<Vec<_>, _> = flags.iter().map(|flag| Override::parse(flag)).collect();
-    Experiment::from_toml(text, "lapa.toml", &flags?)
-}
-
-pub(super) fn read(text: &str) -> Result<Experiment, ConfigError> {
-    with_flags(text, &[])
-}
-
-/// Checks the whole text of a refusal.
-pub(super) fn refuses(text: &str, expected: &str) {
-    assert_eq!(read(text).unwrap_err().to_string(), expected, "{text}");
-}
-
-pub(super) fn flags_refuse(flags: &[&str], expected: &str) {
-    assert_eq!(with_flags("", flags).unwrap_err().to_string(), expected);
-}
+use crate::radio::UplinkConfig;
+use crate::station::aggregate::{GroundMetric, Rule};
 
 #[test]
 fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
-    let Experiment { radio, transmit, aggregate, privacy, .. } = read("").unwrap();
+    let Experiment { radio, transmit, aggregate, .. } = read("").unwrap();
     let expected = Radio {
         base_station: [-50.0, 0.0, 10.0],
-        positions: None,
+        places: Places::Regions(vec![
+            RegionSpec { x: [-10.0, 0.0], y: [-5.0, 5.0], devices: 7 },
+            RegionSpec { x: [10.0, 20.0], y: [-5.0, 5.0], devices: 8 },
+        ]),
         antennas: 15,
         carrier_hz: 915e6,
         path_loss_exponent: 3.76,
@@ -39,14 +28,10 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
         noise_power_w: 1e-13,
         fading: Fading::Rayleigh,
         redraw_every: 0,
-        regions: Some(vec![
-            RegionSpec { x: [-10.0, 0.0], y: [-5.0, 5.0], devices: 7 },
-            RegionSpec { x: [10.0, 20.0], y: [-5.0, 5.0], devices: 8 },
-        ]),
     };
     assert_eq!(radio, expected);
     let expected = Transmit {
-        uplink: UplinkName::Ideal,
+        uplink: UplinkConfig::Ideal,
         power_w: Powers::All(0.075),
         max_power_w: 0.3,
         access: Access::Noma,
@@ -54,103 +39,94 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
         perfect_sic: true,
         modulation: ModulationName::Qpsk,
         symbol_rate_hz: 1e6,
-        symbols: None,
-        bits: None,
-        range: None,
     };
     assert_eq!(transmit, expected);
     let expected = Aggregate {
         rule: Rule::Fedavg,
-        metric: None,
-        floor: None,
-        noise_weight: None,
-        histograms: None,
-        histogram_share: None,
-        ser_threshold: None,
-        sinr_threshold_db: None,
+        threshold: Threshold::None,
         none_selected: NoneSelected::Skip,
     };
     assert_eq!(aggregate, expected);
-    assert_eq!(aggregate.threshold(), Threshold::None);
-    assert_eq!(privacy.channel_trust, 0.0);
 }
 
 #[test]
 fn defaults_follow_uplink_update_metric_and_privacy() {
-    let transmit = |text: &str| read(text).unwrap().transmit;
-    let digital = transmit("transmit.uplink = \"digital\"");
-    assert_eq!((digital.bits, digital.range, digital.symbols), (Some(8), Some(0.05), None));
+    let uplink = |text: &str| read(text).unwrap().transmit.uplink;
+    let digital = |bits, range| UplinkConfig::Digital(DigitalConfig { bits, range });
     for (text, range) in [
+        ("", 0.05),
         ("learn.clip_norm = 3", 0.05 * 3.0),
         ("learn.update = \"epoch\"", 0.1),
         ("profile = \"paper\"", 2.0),
         ("profile = \"paper\"\nlearn.update = \"epoch\"", 2.0),
         ("learn.clip = \"none\"", 2.0),
     ] {
-        let digital = transmit(&format!("{text}\ntransmit.uplink = \"digital\""));
-        assert_eq!(digital.range, Some(range), "{text}");
+        let found = uplink(&format!("{text}\ntransmit.uplink = \"digital\""));
+        assert_eq!(found, digital(8, range), "{text}");
+        let text =
+            format!("{text}\ntransmit = {{ uplink = \"signal\", signal.symbols = \"digital\" }}");
+        let found = uplink(&text);
+        assert_eq!(found.digital(), Some(DigitalConfig { bits: 8, range }), "{text}");
     }
-    let analog = transmit("transmit.uplink = \"analog\"");
-    assert_eq!((analog.bits, analog.range, analog.symbols), (None, None, None));
-    let signal = transmit("transmit.uplink = \"signal\"");
-    assert_eq!((signal.symbols, signal.bits), (Some(SymbolKind::Analog), None));
-    let bits = transmit("transmit = { uplink = \"signal\", symbols = \"digital\" }");
-    assert_eq!((bits.symbols, bits.bits), (Some(SymbolKind::Digital), Some(8)));
     for (text, analog) in [
         ("", false),
         ("transmit.uplink = \"analog\"", true),
         ("transmit.uplink = \"digital\"", false),
         ("transmit.uplink = \"signal\"", true),
-        ("transmit = { uplink = \"signal\", symbols = \"digital\" }", false),
+        ("transmit = { uplink = \"signal\", signal.symbols = \"digital\" }", false),
     ] {
-        assert_eq!(transmit(text).is_analog(), analog, "{text}");
+        assert_eq!(uplink(text).is_analog(), analog, "{text}");
     }
 
-    let aggregate = |text: &str| {
-        let text = format!("aggregate.rule = \"wasserstein\"\n{text}");
-        read(&text).unwrap().aggregate
+    let rule = |text: &str| read(text).unwrap().aggregate.rule;
+    let wasserstein = |text: &str| match rule(&format!("aggregate.rule = \"wasserstein\"\n{text}"))
+    {
+        Rule::Wasserstein(config) => config,
+        other => panic!("{other:?}"),
     };
-    let bare = aggregate("");
-    assert_eq!((bare.metric, bare.floor), (Some(GroundMetric::TotalVariation), Some(0.2)));
-    let labels = aggregate("aggregate.metric = \"label-distance\"");
-    assert_eq!((labels.metric, labels.floor), (Some(GroundMetric::LabelDistance), Some(0.5)));
-    assert_eq!(aggregate("aggregate.floor = 3").floor, Some(3.0));
-    for (text, histograms, share) in [
-        ("", Histograms::Exact, None),
-        ("profile = \"paper\"", Histograms::Exact, None),
-        ("profile = \"paper\"\nprivacy.epsilon = 8", Histograms::Exact, None),
-        ("privacy.epsilon = 8", Histograms::Noisy, Some(0.02)),
-        ("privacy.allocator = \"lapa\"", Histograms::Noisy, Some(0.02)),
-        ("privacy.epsilon = 8\naggregate.histogram_share = 0.1", Histograms::Noisy, Some(0.1)),
-        ("privacy.epsilon = 8\naggregate.histograms = \"public\"", Histograms::Public, None),
-        ("privacy.initial_sigma = 1\naggregate.histograms = \"public\"", Histograms::Public, None),
-        ("aggregate.histograms = \"public\"", Histograms::Public, None),
+    let bare = wasserstein("");
+    assert_eq!((bare.metric, bare.floor), (GroundMetric::TotalVariation, 0.2));
+    let labels = wasserstein("aggregate.wasserstein.metric = \"label-distance\"");
+    assert_eq!((labels.metric, labels.floor), (GroundMetric::LabelDistance, 0.5));
+    assert_eq!(wasserstein("aggregate.wasserstein.floor = 3").floor, 3.0);
+    let noisy = |budget_fraction| Histograms::Noisy(NoisyHistograms { budget_fraction });
+    for (text, histograms) in [
+        ("", Histograms::Exact),
+        ("profile = \"paper\"", Histograms::Exact),
+        ("profile = \"paper\"\nprivacy.epsilon = 8", Histograms::Exact),
+        ("privacy.epsilon = 8", noisy(0.02)),
+        ("privacy.allocator = \"lapa\"", noisy(0.02)),
+        ("privacy.epsilon = 8\naggregate.RULE.noisy.budget_fraction = 0.1", noisy(0.1)),
+        ("privacy.epsilon = 8\naggregate.RULE.histograms = \"public\"", Histograms::Public),
+        ("privacy.initial_sigma = 1\naggregate.RULE.histograms = \"public\"", Histograms::Public),
+        ("aggregate.RULE.histograms = \"public\"", Histograms::Public),
     ] {
-        let found = aggregate(text);
-        assert_eq!((found.histograms, found.histogram_share), (Some(histograms), share), "{text}");
+        for name in ["wasserstein", "noise-aware"] {
+            let text = format!("aggregate.rule = \"{name}\"\n{text}").replace("RULE", name);
+            assert_eq!(rule(&text).histograms(), Some(histograms), "{text}");
+        }
     }
-    let aware = "privacy.epsilon = 8\naggregate.rule = \"noise-aware\"";
-    let found = read(aware).unwrap().aggregate;
-    assert_eq!((found.metric, found.floor), (None, None));
-    assert_eq!((found.noise_weight, bare.noise_weight), (Some(NOISE_WEIGHT), None));
-    assert_eq!((found.histograms, found.histogram_share), (Some(Histograms::Noisy), Some(0.02)));
-    let found = read(&format!("{aware}\naggregate.noise_weight = 2")).unwrap().aggregate;
-    assert_eq!(found.noise_weight, Some(2.0));
-    let threshold = |text: &str| read(text).unwrap().aggregate.threshold();
+    for (text, expected) in [("", 0.3), ("aggregate.noise-aware.noise_weight = 2", 2.0)] {
+        match rule(&format!("aggregate.rule = \"noise-aware\"\n{text}")) {
+            Rule::NoiseAware(config) => assert_eq!(config.noise_weight, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+    let threshold = |text: &str| read(text).unwrap().aggregate.threshold;
     assert_eq!(threshold("aggregate.ser_threshold = 0.1"), Threshold::Ser(0.1));
     assert_eq!(threshold("aggregate.sinr_threshold_db = -4.3"), Threshold::SinrDb(-4.3));
 }
 
 #[test]
 fn places_that_contradict_each_other_are_refused() {
-    let three = "partition = { iid = 1, non_iid = 2 }\n";
+    let three = "partition.mix = { iid = 1, non_iid = 2 }\n";
     refuses(
         &format!(
             "{three}[radio]\npositions = [[0, 0, 0], [1, 0, 0], [2, 0, 0]]\n\
              regions = [{{ x = [0, 1], y = [0, 1], devices = 1 }}]\n"
         ),
-        "lapa.toml:3:13: `radio.positions` and `radio.regions` both say where the devices are\n  \
-         help: remove one of them",
+        "lapa.toml:4:11: `radio.positions` and `radio.regions` exclude each other\n  help: remove \
+         one of them",
     );
     refuses(
         &format!("{three}radio.positions = [[0, 0, 0], [1, 0, 0]]"),
@@ -180,28 +156,7 @@ fn places_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn keys_of_other_uplinks_are_refused() {
-    let text = |key: &str, home: &str, uplink: &str, place: &str| {
-        format!(
-            "lapa.toml:{place}: `transmit.{key}` belongs to {home}, but `transmit.uplink` = \
-             \"{uplink}\"\n  help: remove {key}, or set transmit.uplink"
-        )
-    };
-    refuses("transmit.bits = 8", &text("bits", "digital symbols", "ideal", "1:17"));
-    refuses(
-        "[transmit]\nuplink = \"analog\"\nrange = 3\n",
-        &text("range", "digital symbols", "analog", "3:9"),
-    );
-    refuses(
-        "transmit = { uplink = \"signal\", bits = 4 }",
-        &text("bits", "digital symbols", "signal", "1:40"),
-    );
-    for uplink in ["ideal", "analog", "digital"] {
-        refuses(
-            &format!("transmit.symbols = \"analog\"\ntransmit.uplink = \"{uplink}\""),
-            &text("symbols", "uplink = \"signal\"", uplink, "1:20"),
-        );
-    }
+fn amplitudes_need_a_clip() {
     for uplink in ["analog", "signal"] {
         refuses(
             &format!("learn.clip = \"none\"\ntransmit.uplink = \"{uplink}\""),
@@ -212,7 +167,9 @@ fn keys_of_other_uplinks_are_refused() {
             ),
         );
     }
-    for clipless in ["\"digital\"", "\"signal\"\ntransmit.symbols = \"digital\"", "\"ideal\""] {
+    for clipless in
+        ["\"digital\"", "\"signal\"\ntransmit.signal.symbols = \"digital\"", "\"ideal\""]
+    {
         read(&format!("learn.clip = \"none\"\ntransmit.uplink = {clipless}")).unwrap();
     }
 }
@@ -229,7 +186,7 @@ fn powers_stay_below_the_largest() {
         "lapa.toml:1:24: `transmit.power_w` is 0.075, above `transmit.max_power_w` = 0.01: expected \
          from 0 to 0.01\n  help: lower the power, or raise transmit.max_power_w",
     );
-    let three = "partition = { iid = 1, non_iid = 2 }\n";
+    let three = "partition.mix = { iid = 1, non_iid = 2 }\n";
     refuses(
         &format!("{three}transmit.power_w = [0.1, 0.4, 0.2]"),
         "lapa.toml:2:20: `transmit.power_w` of a device is 0.4, above `transmit.max_power_w` = \
@@ -249,91 +206,57 @@ fn powers_stay_below_the_largest() {
 }
 
 #[test]
-fn keys_of_other_rules_and_two_thresholds_are_refused() {
-    let [wasserstein, noise_aware] = ["\"wasserstein\"", "\"noise-aware\""];
-    let either = "\"wasserstein\" or \"noise-aware\"";
-    for (key, value, home, other) in [
-        ("metric", "\"label-distance\"", wasserstein, "noise-aware"),
-        ("floor", "0.3", wasserstein, "noise-aware"),
-        ("noise_weight", "0.1", noise_aware, "wasserstein"),
-        ("histograms", "\"public\"", either, "fedavg"),
-        ("histogram_share", "0.1", either, "fedavg"),
-    ] {
-        for rule in ["fedavg", "fedadp", other] {
-            let column = key.len() + 14;
-            refuses(
-                &format!("aggregate.{key} = {value}\naggregate.rule = \"{rule}\""),
-                &format!(
-                    "lapa.toml:1:{column}: `aggregate.{key}` belongs to `aggregate.rule` = \
-                     {home}, but the rule is \"{rule}\"\n  help: remove {key}, or set \
-                     aggregate.rule to {home}"
-                ),
-            );
-        }
-    }
+fn two_thresholds_are_refused() {
     refuses(
         "[aggregate]\nser_threshold = 0.1\nsinr_threshold_db = 3\n",
-        "lapa.toml:3:21: `aggregate.ser_threshold` and `aggregate.sinr_threshold_db` both say \
-         which devices send\n  help: remove one of them; `lapa link` shows what each threshold \
-         selects",
+        "lapa.toml:3:21: `aggregate.ser_threshold` and `aggregate.sinr_threshold_db` exclude each \
+         other\n  help: remove one of them",
     );
-    for text in [
-        "privacy.epsilon = 1\naggregate.histograms = \"public\"",
-        "aggregate.histograms = \"exact\"",
-        "",
-    ] {
-        let text =
-            format!("aggregate.histogram_share = 0.1\naggregate.rule = \"wasserstein\"\n{text}");
-        refuses(
-            &text,
-            "lapa.toml:1:29: `aggregate.histogram_share` belongs to `aggregate.histograms` = \
-             \"noisy\"\n  help: remove histogram_share",
-        );
-    }
 }
 
 #[test]
 fn histograms_that_no_budget_pays_for_are_refused() {
     refuses(
-        "privacy.epsilon = 8\n[aggregate]\nrule = \"wasserstein\"\nhistograms = \"exact\"\n",
-        "lapa.toml:4:14: `aggregate.histograms` = \"exact\" does not go with `privacy.basis` = \
+        "privacy.epsilon = 8\n[aggregate]\nrule = \"wasserstein\"\nwasserstein.histograms = \"exact\"\n",
+        "lapa.toml:4:26: `aggregate.wasserstein.histograms` = \"exact\" does not go with `privacy.basis` = \
          \"certified\": exact label histograms make epsilon infinite\n  help: use \
-         aggregate.histograms = \"noisy\", or \"public\" if labels are no secret",
+         aggregate.wasserstein.histograms = \"noisy\", or \"public\" if labels are no secret",
     );
     for profile in ["", "profile = \"paper\"\n", "profile = \"paper\"\nprivacy.epsilon = 8\n"] {
-        let text = "aggregate = { rule = \"wasserstein\", histograms = \"noisy\" }";
+        let text = "aggregate = { rule = \"wasserstein\", wasserstein.histograms = \"noisy\" }";
         let line = profile.lines().count() + 1;
         refuses(
             &format!("{profile}{text}"),
             &format!(
-                "lapa.toml:{line}:50: `aggregate.histograms` = \"noisy\" needs a budget that it is \
+                "lapa.toml:{line}:62: `aggregate.wasserstein.histograms` = \"noisy\" needs a budget that it is \
                  charged to: `privacy.basis` = \"certified\" with `privacy.epsilon`\n  help: use \
-                 aggregate.histograms = \"public\" or \"exact\", or set privacy.epsilon"
+                 aggregate.wasserstein.histograms = \"public\" or \"exact\", or set privacy.epsilon"
             ),
         );
     }
     refuses(
         "privacy.initial_sigma = 2\naggregate.rule = \"wasserstein\"",
         "lapa.toml:1:25: `privacy.initial_sigma` sets the budget by the noise of the updates \
-         alone, which leaves nothing for `aggregate.histograms` = \"noisy\"\n  help: use \
-         privacy.epsilon, or aggregate.histograms = \"public\"",
+         alone, which leaves nothing for `aggregate.wasserstein.histograms` = \"noisy\"\n  help: use \
+         privacy.epsilon, or aggregate.wasserstein.histograms = \"public\"",
     );
     refuses(
         "aggregate.rule = \"wasserstein\"\n\
          privacy = { epsilon = 1, adjacency = \"replace-one\" }",
         "lapa.toml:2:38: `privacy.adjacency` = \"replace-one\" with poisson batches can be costed \
-         only as a plan of equal releases, to which `aggregate.histograms` = \"noisy\" adds \
-         another one\n  help: use adjacency = \"zero-out\", or aggregate.histograms = \"public\"",
+         only as a plan of equal releases, to which `aggregate.wasserstein.histograms` = \"noisy\" adds \
+         another one\n  help: use adjacency = \"zero-out\", or aggregate.wasserstein.histograms = \"public\"",
     );
     // Where the cost of each release adds up, a histogram is one more of them.
     for good in [
-        "epsilon = 1, sampling = \"full\"",
-        "epsilon = 1, sampling = \"fixed\", adjacency = \"add-remove\"",
-        "epsilon = 1, adjacency = \"add-remove\"",
-        "epsilon = 1, noise = \"discrete-gaussian\", adjacency = \"replace-one\"",
+        "privacy.epsilon = 1\nlearn.sampling = \"full\"",
+        "privacy.adjacency = \"add-remove\"\nlearn.sampling = \"fixed\"",
+        "privacy.adjacency = \"add-remove\"",
+        "privacy = { noise = \"discrete-gaussian\", adjacency = \"replace-one\" }",
     ] {
-        let text = format!("aggregate.rule = \"wasserstein\"\nprivacy = {{ {good} }}");
-        assert_eq!(read(&text).unwrap().aggregate.histograms, Some(Histograms::Noisy), "{good}");
+        let text = format!("aggregate.rule = \"wasserstein\"\n{good}");
+        let histograms = read(&text).unwrap().aggregate.rule.histograms();
+        assert!(matches!(histograms, Some(Histograms::Noisy(_))), "{good}");
     }
 }
 
@@ -346,7 +269,7 @@ fn channel_noise_counts_only_where_it_can() {
          \"ideal\": only coordinates sent as amplitudes arrive with the receiver's noise\n  help: \
          use transmit.uplink = \"analog\", or remove channel_trust",
     );
-    for uplink in ["uplink = \"digital\"", "uplink = \"signal\", symbols = \"digital\""] {
+    for uplink in ["uplink = \"digital\"", "uplink = \"signal\", signal.symbols = \"digital\""] {
         let error = read(&format!("{}transmit = {{ {uplink} }}", trusted(", epsilon = 1")));
         assert!(error.unwrap_err().message().contains("only coordinates sent as amplitudes"));
     }
@@ -361,16 +284,11 @@ fn channel_noise_counts_only_where_it_can() {
         );
     }
     flags_refuse(
+        "",
         &["privacy.epsilon=1", "privacy.channel_trust=1", "transmit.uplink=analog"],
         &format!("-c privacy.channel_trust=1: `privacy.channel_trust` = 1 does not go with {noma}"),
     );
     let orthogonal = "transmit = { uplink = \"analog\", access = \"orthogonal\" }";
-    refuses(
-        &format!("{}{orthogonal}", trusted("")),
-        "lapa.toml:1:29: `privacy.channel_trust` = 0.5 counts on top of artificial noise, but \
-         there is none (allocator = \"none\")\n  help: set privacy.epsilon, or remove \
-         channel_trust",
-    );
     refuses(
         &format!("{}{orthogonal}", trusted(", epsilon = 1, noise = \"discrete-gaussian\"")),
         "lapa.toml:1:29: `privacy.channel_trust` = 0.5 does not go with `privacy.noise` = \
@@ -378,8 +296,8 @@ fn channel_noise_counts_only_where_it_can() {
          \"gaussian\", or remove channel_trust",
     );
     for good in [orthogonal, "transmit = { uplink = \"analog\", perfect_sic = false }"] {
-        let privacy = read(&format!("{}{good}", trusted(", epsilon = 1"))).unwrap().privacy;
-        assert_eq!(privacy.channel_trust, 0.5);
+        let found = read(&format!("{}{good}", trusted(", epsilon = 1"))).unwrap();
+        assert_eq!(found.channel_trust(), 0.5);
         read(&format!("privacy = {{ channel_trust = 0 }}\n{good}")).unwrap();
     }
 }
@@ -406,7 +324,7 @@ fn keys_without_effect_are_refused() {
 #[test]
 fn public_labels_do_not_go_with_secret_sizes() {
     let text = "privacy = { epsilon = 8, adjacency = \"add-remove\" }\n\
-                aggregate = { rule = \"wasserstein\", histograms = \"public\" }";
+                aggregate = { rule = \"wasserstein\", wasserstein.histograms = \"public\" }";
     let error = read(text).unwrap_err().to_string();
     assert!(error.contains("under which the number of records is a secret"), "{error}");
     assert!(read(&text.replace("public", "noisy")).is_ok());

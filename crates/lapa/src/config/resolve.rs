@@ -1,327 +1,206 @@
-//! Gives every key its value and checks the keys against each other.
+//! Gives every key its value: that of the file or a flag, or a default.
 
+use std::collections::BTreeSet;
+
+use lapa_privacy::allocate::{Basis, PidError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::check::check;
+use super::choice::{ToTypes, pointer, word_of};
 use super::control::PowerChoice;
 use super::defaults;
 use super::document::Document;
 use super::error::ConfigError;
-use super::experiment::{
-    Clip, Data, Experiment, Learn, ModelName, ModelSpec, Norm, Observe, PartitionSpec, Profile,
-    Run, Scheme, Start,
-};
+use super::experiment::{BatchSampling, Experiment};
 use super::radio::Powers;
-use super::raw::{
-    MOST_DEVICES, RawData, RawExperiment, RawLearn, RawModel, RawPartition, RawPowers, RawPrivacy,
-    RawRange, RawRun,
-};
+use super::schema::{NONE, TYPES};
 use super::verify::nearest;
-use super::{privacy, resolve_control, resolve_radio};
-use crate::data::{CLASSES, DataName};
+use crate::data::DataName;
+use crate::station::aggregate::default_floor;
 
-pub(super) fn resolve(
-    mut raw: RawExperiment,
-    document: &Document,
-) -> Result<Experiment, ConfigError> {
-    privacy::prefer_flags(&mut raw.privacy, document);
-    resolve_radio::prefer_flags(&mut raw.aggregate, raw.transmit.uplink, document);
-    resolve_control::prefer_flags(&mut raw.control, &mut raw.transmit, document);
-    let profile = raw.profile.unwrap_or_default();
-    let data = data(raw.data, document)?;
-    let model = model(&raw.model, profile, &data.name, document)?;
-    let learn = learn(&raw.learn, profile, &data.name, &raw.privacy, document)?;
-    if model.norm == Norm::Batch && learn.clip == Clip::Sample {
-        return Err(document.error(
-            &["model.norm", "learn.clip", "profile"],
-            "`model.norm` = \"batch\" does not go with `learn.clip` = \"sample\": batch norm makes \
-             one sample's gradient depend on the other samples of the batch"
-                .into(),
-            "use group norm (model.norm = \"group\"), or clip the device's upload \
-             (learn.clip = \"device\")",
-        ));
-    }
-    let privacy = privacy::resolve(raw.privacy, profile, &learn, document)?;
-    let partition = partition(&raw.partition, document)?;
-    privacy::check_sizes(&privacy, &partition, document)?;
-    let radio = resolve_radio::radio(raw.radio, partition.devices, document)?;
-    let powers = raw.transmit.power_w.clone();
-    if powers.is_none() && raw.control.power.is_some_and(|power| power != PowerChoice::File) {
-        // Set below: the default of power_w is not to be checked in its place.
-        raw.transmit.power_w = Some(RawPowers::All(0.0));
-    }
-    let mut transmit = resolve_radio::transmit(raw.transmit, partition.devices, &learn, document)?;
-    resolve_radio::check_channel_trust(&privacy, &transmit, document)?;
-    let aggregate = resolve_radio::aggregate(raw.aggregate, &privacy, document)?;
-    let devices = partition.devices;
-    let control = resolve_control::control(
-        raw.control,
-        devices,
-        &privacy,
-        &transmit,
-        powers.as_ref(),
-        document,
-    )?;
-    if control.power != PowerChoice::File {
-        transmit.power_w = Powers::All(control.average_power_w(devices, transmit.max_power_w));
-    }
-    Ok(Experiment {
-        profile,
-        run: run(&raw.run),
-        data,
-        partition,
-        model,
-        learn,
-        privacy,
-        radio,
-        transmit,
-        aggregate,
-        control,
-        observe: Observe { devices: raw.observe.devices.unwrap_or_default() },
-    })
+/// An experiment, and the keys whose values follow others.
+pub(super) struct Resolved {
+    pub experiment: Experiment,
+    pub followers: BTreeSet<String>,
 }
 
-fn run(raw: &RawRun) -> Run {
-    Run {
-        rounds: raw.rounds.unwrap_or(defaults::ROUNDS),
-        seed: raw.seed.unwrap_or(defaults::SEED),
-        threads: raw.threads.unwrap_or(defaults::THREADS) as usize,
-        participation: raw.participation.unwrap_or(defaults::PARTICIPATION),
-        evaluate_every: raw.evaluate_every.unwrap_or(defaults::EVALUATE_EVERY),
-        checkpoint_every: raw.checkpoint_every.unwrap_or(defaults::CHECKPOINT_EVERY),
+/// The experiment of a document that was verified, or all contradictions in it.
+pub(super) fn resolve(document: &Document) -> Result<Resolved, ConfigError> {
+    let mut settings = Settings::new(document)?;
+    settings.prefer_flags();
+    settings.fill();
+    let powers_given = settings.is_given("transmit.power_w");
+    let mut experiment = settings.typed()?;
+    settings.fill_powers(&mut experiment, powers_given);
+    settings.errors.extend(check(&experiment, document));
+    match ConfigError::first(settings.errors.into_iter()) {
+        Some(error) => Err(error),
+        None => Ok(Resolved { experiment, followers: settings.followers }),
     }
 }
 
-fn data(raw: RawData, document: &Document) -> Result<Data, ConfigError> {
-    let name = match raw.name {
-        None => defaults::DATA,
-        Some(name) => {
-            let guess = nearest(&name, ["mnist", "fashion-mnist", "synthetic"]);
-            let help = guess.map_or("a folder of IDX files is written idx:PATH".into(), |guess| {
-                format!("did you mean \"{guess}\"?")
-            });
-            DataName::try_from(name)
-                .map_err(|e| document.error(&["data.name"], format!("`data.name`: {e}"), &help))?
-        }
-    };
-    if let (Some(classes), false) = (raw.classes, matches!(name, DataName::Idx(_))) {
-        return Err(document.error(
-            &["data.classes", "data.name"],
-            format!(
-                "`data.classes` = {classes} does not go with `data.name` = {}, which has {CLASSES}",
-                word(name)
-            ),
-            "remove data.classes, or use data.name = \"idx:PATH\"",
-        ));
-    }
-    Ok(Data { name, classes: raw.classes })
+/// The values of a file, while those that follow others are filled in.
+struct Settings<'a> {
+    document: &'a Document<'a>,
+    values: Value,
+    followers: BTreeSet<String>,
+    errors: Vec<ConfigError>,
 }
 
-fn model(
-    raw: &RawModel,
-    profile: Profile,
-    data: &DataName,
-    document: &Document,
-) -> Result<ModelSpec, ConfigError> {
-    let name = raw.name.unwrap_or_default();
-    let norm = match name {
-        ModelName::Cnn => raw.norm.unwrap_or(defaults::norm(profile)),
-        ModelName::Mlp | ModelName::Logistic => raw.norm.unwrap_or(Norm::None),
-    };
-    if name != ModelName::Cnn && norm != Norm::None {
-        return Err(document.error(
-            &["model.norm", "model.name"],
-            format!(
-                "`model.norm` = {} does not go with `model.name` = {}: that model has no \
-                 normalization layer, so only \"none\" is allowed",
-                word(norm),
-                word(name)
-            ),
-            "remove model.norm, or use model.name = \"cnn\"",
-        ));
-    }
-    let start = raw.start.unwrap_or_default();
-    if start == Start::Digits && *data == DataName::Synthetic {
-        return Err(document.error(
-            &["model.start", "data.name"],
-            "`model.start` = \"digits\" does not go with `data.name` = \"synthetic\": these are \
-             the digits that the devices hold, so training on them first would not be public"
-                .into(),
-            "use model.start = \"random\", or other data",
-        ));
-    }
-    Ok(ModelSpec { name, norm, start })
-}
-
-fn learn(
-    raw: &RawLearn,
-    profile: Profile,
-    data: &DataName,
-    raw_privacy: &RawPrivacy,
-    document: &Document,
-) -> Result<Learn, ConfigError> {
-    let update = raw.update.unwrap_or_default();
-    let clip = raw.clip.unwrap_or(defaults::clip(profile));
-    let batch_fraction =
-        raw.batch_fraction.unwrap_or(defaults::batch_fraction(raw_privacy.sampling));
-    let noisy = privacy::is_noisy(raw_privacy);
-    let clip_norm = match (clip, raw.clip_norm) {
-        (Clip::None, None) => None,
-        (Clip::None, Some(norm)) => {
-            return Err(document.error(
-                &["learn.clip_norm", "learn.clip"],
-                format!("`learn.clip_norm` = {norm} does not go with `learn.clip` = \"none\""),
-                "remove clip_norm, or set clip to \"device\" or \"sample\"",
-            ));
+impl<'a> Settings<'a> {
+    fn new(document: &'a Document<'a>) -> Result<Self, ConfigError> {
+        let mut values = document.values()?;
+        if let Value::Object(sections) = &mut values {
+            sections.retain(|_, section| section != NONE);
         }
-        (_, norm) => Some(norm.unwrap_or(defaults::clip_norm(clip, update, batch_fraction))),
-    };
-    Ok(Learn {
-        update,
-        batch_fraction,
-        learning_rate: raw.learning_rate.unwrap_or(defaults::learning_rate(data, clip, update)),
-        momentum: raw.momentum.unwrap_or(defaults::momentum(update)),
-        averaging: raw.averaging.unwrap_or(defaults::averaging(clip, noisy)),
-        clip,
-        clip_norm,
-    })
-}
-
-fn partition(raw: &RawPartition, document: &Document) -> Result<PartitionSpec, ConfigError> {
-    let scheme = raw.scheme.unwrap_or_default();
-    refuse_keys_of_other_schemes(raw, scheme, document)?;
-    let labels = range("partition.labels", raw.labels, document)?;
-    let iid_samples = range("partition.iid_samples", raw.iid_samples, document)?;
-    let non_iid_samples = range("partition.non_iid_samples", raw.non_iid_samples, document)?;
-
-    let mut spec = PartitionSpec {
-        scheme,
-        devices: raw.devices.unwrap_or(defaults::DEVICES),
-        iid: None,
-        non_iid: None,
-        labels: None,
-        iid_samples: None,
-        non_iid_samples: None,
-        concentration: None,
-        shards: None,
-    };
-    match scheme {
-        Scheme::Mix => {
-            let [devices, iid, non_iid] = mix_devices(raw, document)?;
-            spec.devices = devices;
-            spec.iid = Some(iid);
-            spec.non_iid = Some(non_iid);
-            spec.labels = Some(labels.unwrap_or(defaults::LABELS));
-            spec.iid_samples = Some(iid_samples.unwrap_or(defaults::IID_SAMPLES));
-            spec.non_iid_samples = Some(non_iid_samples.unwrap_or(defaults::NON_IID_SAMPLES));
-        }
-        Scheme::Dirichlet => {
-            spec.concentration = Some(raw.concentration.unwrap_or(defaults::CONCENTRATION));
-        }
-        Scheme::Shards => spec.shards = Some(raw.shards.unwrap_or(defaults::SHARDS)),
-        Scheme::Iid => spec.iid_samples = iid_samples,
+        Ok(Self { document, values, followers: BTreeSet::new(), errors: Vec::new() })
     }
-    Ok(spec)
-}
 
-fn refuse_keys_of_other_schemes(
-    raw: &RawPartition,
-    scheme: Scheme,
-    document: &Document,
-) -> Result<(), ConfigError> {
-    use Scheme::{Dirichlet, Iid, Mix, Shards};
-    let homes: [(&str, bool, &[Scheme]); 7] = [
-        ("iid", raw.iid.is_some(), &[Mix]),
-        ("non_iid", raw.non_iid.is_some(), &[Mix]),
-        ("labels", raw.labels.is_some(), &[Mix]),
-        ("iid_samples", raw.iid_samples.is_some(), &[Mix, Iid]),
-        ("non_iid_samples", raw.non_iid_samples.is_some(), &[Mix]),
-        ("concentration", raw.concentration.is_some(), &[Dirichlet]),
-        ("shards", raw.shards.is_some(), &[Shards]),
-    ];
-    for (key, given, schemes) in homes {
-        if given && !schemes.contains(&scheme) {
-            let home: Vec<_> = schemes.iter().map(word).collect();
-            let home = home.join(" or ");
-            let path = format!("partition.{key}");
-            return Err(document.error(
-                &[&path, "partition.scheme"],
-                format!(
-                    "`{path}` belongs to `partition.scheme` = {home}, but the scheme is {}",
-                    word(scheme)
-                ),
-                &format!("remove {key}, or set partition.scheme to {home}"),
-            ));
+    fn is_given(&self, path: &str) -> bool {
+        self.values.pointer(&pointer(path)).is_some()
+    }
+
+    /// The value that is given, if any.
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
+        T::deserialize(self.values.pointer(&pointer(path))?).ok()
+    }
+
+    /// The value that is given, or else `default`, which follows other keys.
+    fn follow<T: Serialize + DeserializeOwned>(&mut self, path: &str, default: T) -> T {
+        self.followers.insert(path.into());
+        if let Some(given) = self.get(path) {
+            return given;
+        }
+        let mut place = &mut self.values;
+        for key in path.split('.') {
+            place = &mut place[key];
+        }
+        *place = serde_json::to_value(&default).unwrap_or_default();
+        default
+    }
+
+    /// Forgets a key of the file.
+    fn forget(&mut self, path: &str) {
+        let (section, key) = path.rsplit_once('.').unwrap_or_default();
+        if let Some(Value::Object(keys)) = self.values.pointer_mut(&pointer(section)) {
+            keys.remove(key);
         }
     }
-    Ok(())
-}
 
-/// Devices, IID devices and non-IID devices of a mix.
-fn mix_devices(raw: &RawPartition, document: &Document) -> Result<[u32; 3], ConfigError> {
-    let error = |message: String, help: &str| {
-        let paths = ["partition.devices", "partition.iid", "partition.non_iid"];
-        Err(document.error(&paths, message, help))
-    };
-    let sum = |iid: u32, non_iid: u32| u64::from(iid) + u64::from(non_iid);
-    match (raw.devices, raw.iid, raw.non_iid) {
-        (Some(devices), Some(iid), Some(non_iid)) if u64::from(devices) != sum(iid, non_iid) => {
-            error(
-                format!(
-                    "`partition.devices` = {devices} is not the sum of `partition.iid` = {iid} and \
-                     `partition.non_iid` = {non_iid}, which is {}",
-                    sum(iid, non_iid)
-                ),
-                "remove one of the three; the other two imply it",
-            )
+    /// A flag for powers that are not the file's takes those with it, and a flag for powers the
+    /// file's way to choose them. One for the ideal uplink takes thresholds.
+    fn prefer_flags(&mut self) {
+        let flagged = |path: &str| self.document.is_flagged(path);
+        let power: PowerChoice = self.get("control.power").unwrap_or_default();
+        let (by_choice, by_hand) = (flagged("control.power"), flagged("transmit.power_w"));
+        let ideal = flagged("transmit.uplink")
+            && self.get::<String>("transmit.uplink").is_some_and(|uplink| uplink == "ideal");
+        if by_choice && power != PowerChoice::File && !by_hand {
+            self.forget("transmit.power_w");
         }
-        (Some(devices), Some(iid), None) if iid <= devices => Ok([devices, iid, devices - iid]),
-        (Some(devices), None, Some(non_iid)) if non_iid <= devices => {
-            Ok([devices, devices - non_iid, non_iid])
+        if by_hand && !by_choice {
+            self.forget("control.power");
         }
-        (Some(devices), Some(part), None) | (Some(devices), None, Some(part)) => error(
-            format!(
-                "`partition.{}` = {part} is more than `partition.devices` = {devices}",
-                if raw.iid.is_some() { "iid" } else { "non_iid" }
-            ),
-            "raise partition.devices, or remove it",
-        ),
-        (Some(devices), None, None) if devices != defaults::DEVICES => error(
-            format!("`partition.devices` = {devices} leaves open how many devices are IID"),
-            "give partition.iid or partition.non_iid too",
-        ),
-        (_, iid, non_iid) => {
-            let iid = iid.unwrap_or(defaults::IID);
-            let non_iid = non_iid.unwrap_or(defaults::NON_IID);
-            match u32::try_from(sum(iid, non_iid)) {
-                Ok(devices @ 1..=MOST_DEVICES) => Ok([devices, iid, non_iid]),
-                _ => error(
-                    format!(
-                        "`partition.iid` = {iid} and `partition.non_iid` = {non_iid} make {} \
-                         devices: expected from 1 to {MOST_DEVICES}",
-                        sum(iid, non_iid)
-                    ),
-                    "change partition.iid or partition.non_iid",
-                ),
+        for threshold in ["aggregate.ser_threshold", "aggregate.sinr_threshold_db"] {
+            if ideal && !self.document.is_flagged(threshold) {
+                self.forget(threshold);
             }
         }
     }
-}
 
-fn range(
-    path: &str,
-    raw: Option<RawRange>,
-    document: &Document,
-) -> Result<Option<[u32; 2]>, ConfigError> {
-    let range = raw.map(<[u32; 2]>::from);
-    match range {
-        Some([min, max]) if min > max => Err(document.error(
-            &[path],
-            format!("`{path}` is [{min}, {max}]: expected [min, max] with min at most max"),
-            &format!("write [{max}, {min}]"),
-        )),
-        _ => Ok(range),
+    /// Fills in what follows other keys.
+    fn fill(&mut self) {
+        let profile = self.get("profile").unwrap_or_default();
+        let model = self.get("model.name").unwrap_or_default();
+        self.follow("model.norm", defaults::norm(profile, model));
+
+        let private = self.is_given("privacy");
+        let basis = private.then(|| self.follow("privacy.basis", defaults::basis(profile)));
+        let update = self.get("learn.update").unwrap_or_default();
+        let sampling = self.follow("learn.sampling", defaults::sampling(basis, update));
+        if let Some(basis) = basis {
+            self.fill_privacy(basis, sampling);
+        }
+        let clip = self.follow("learn.clip", defaults::clip(profile));
+        let fraction = self.follow("learn.batch_fraction", defaults::batch_fraction(sampling));
+        let clip_norm = defaults::clip_norm(clip, update, fraction);
+        let clip_norm = self.follow("learn.clip_norm", clip_norm);
+        let data = self.data_name();
+        self.follow("learn.learning_rate", defaults::learning_rate(&data, clip, update));
+        self.follow("learn.momentum", defaults::momentum(update));
+        self.follow("learn.averaging", defaults::averaging(clip, private));
+
+        let range = defaults::range(clip, clip_norm, update);
+        match self.get::<String>("transmit.uplink").as_deref() {
+            Some("digital") => drop(self.follow("transmit.digital.range", range)),
+            Some("signal") => {
+                if self.get::<String>("transmit.signal.symbols").as_deref() == Some("digital") {
+                    self.follow("transmit.signal.digital.range", range);
+                }
+            }
+            _ => {}
+        }
+        let rule = self.get::<String>("aggregate.rule");
+        if rule.as_deref() == Some("wasserstein") {
+            let metric = self.get("aggregate.wasserstein.metric").unwrap_or_default();
+            self.follow("aggregate.wasserstein.floor", default_floor(metric));
+        }
+        if let Some(rule @ ("wasserstein" | "noise-aware")) = rule.as_deref() {
+            let histograms = word_of(defaults::histograms(basis));
+            self.follow(&format!("aggregate.{rule}.histograms"), histograms);
+        }
     }
-}
 
-/// A word of the configuration as the user writes it, in quotes.
-pub(super) fn word(value: impl serde::Serialize) -> String {
-    serde_json::to_string(&value).unwrap_or_default()
+    fn fill_privacy(&mut self, basis: Basis, sampling: BatchSampling) {
+        let allocator = word_of(defaults::allocator(basis));
+        if self.follow("privacy.allocator", allocator) == "lapa" {
+            self.follow("privacy.lapa.error", PidError::default_for(basis));
+        }
+        self.follow("privacy.adjacency", defaults::adjacency(sampling));
+    }
+
+    /// Fills in powers, which go by the number of devices.
+    fn fill_powers(&mut self, experiment: &mut Experiment, powers_given: bool) {
+        let devices = experiment.partition.scheme.devices();
+        let Experiment { control, transmit, .. } = experiment;
+        if !self.document.is_given("control.total_power_w") {
+            control.total_power_w = defaults::total_power_w(devices, transmit.max_power_w);
+        }
+        if !self.document.is_given("control.least_power_w") {
+            control.least_power_w = defaults::least_power_w(control.total_power_w);
+        }
+        if !powers_given && control.power != PowerChoice::File {
+            transmit.power_w = Powers::All(control.average_power_w(devices, transmit.max_power_w));
+        }
+        for path in ["control.total_power_w", "control.least_power_w", "transmit.power_w"] {
+            self.followers.insert(path.into());
+        }
+    }
+
+    /// The name of the data; an unknown one is an error.
+    fn data_name(&mut self) -> DataName {
+        let Some(name) = self.get::<String>("data.name") else { return DataName::default() };
+        let guess = nearest(&name, ["mnist", "fashion-mnist", "synthetic"]);
+        let help = guess.map_or("a folder of IDX files is written idx:PATH".into(), |guess| {
+            format!("did you mean \"{guess}\"?")
+        });
+        DataName::try_from(name).unwrap_or_else(|e| {
+            let message = format!("`data.name`: {e}");
+            self.errors.push(self.document.error(&["data.name"], message, &help));
+            self.forget("data.name");
+            DataName::default()
+        })
+    }
+
+    /// The values in their types.
+    fn typed(&mut self) -> Result<Experiment, ConfigError> {
+        let mut to_types = ToTypes { document: self.document, errors: Vec::new() };
+        let mut values = std::mem::take(&mut self.values);
+        to_types.convert(&mut values, &TYPES, "");
+        self.errors.append(&mut to_types.errors);
+        serde_json::from_value(values)
+            .map_err(|error| self.document.error_at("", 0..0, error.to_string(), None))
+    }
 }

@@ -1,20 +1,48 @@
 //! The JSON Schema of the configuration file, and what it says in words.
 
-use super::raw::RawExperiment;
+use std::sync::LazyLock;
+
+use super::choice::file_schema;
+use super::experiment::Experiment;
 use schemars::generate::SchemaSettings;
-use schemars::transform::RecursiveTransform;
+use schemars::transform::{RecursiveTransform, transform_subschemas};
 use schemars::{Schema, json_schema};
 use serde_json::{Map, Value};
 
-/// The JSON Schema of the configuration file, for editors and for documentation.
-pub fn json_schema() -> Value {
+/// The schema of the types, with the defaults that depend on no other key.
+pub(super) static TYPES: LazyLock<Value> = LazyLock::new(|| {
     SchemaSettings::draft07()
         .with(|settings| settings.inline_subschemas = true)
         .with_transform(RecursiveTransform(tidy))
         .into_generator()
-        .into_root_schema_for::<RawExperiment>()
+        .into_root_schema_for::<Experiment>()
         .to_value()
+});
+
+/// The schema of a file, with the same defaults.
+pub(super) static FILE: LazyLock<Value> = LazyLock::new(|| file_schema(&TYPES));
+
+/// The JSON Schema of the configuration file, for editors and for documentation.
+pub fn json_schema() -> Value {
+    fn strip(schema: &mut Schema) {
+        // Defaults of many keys depend on others: `lapa config check` tells them.
+        schema.remove("default");
+        schema.remove(CHOICE);
+        transform_subschemas(&mut strip, schema);
+        if schema.remove(OPTIONAL).is_some() {
+            *schema = json_schema!({ "anyOf": [schema.clone(), { "const": NONE }] });
+        }
+    }
+    let mut schema = Schema::try_from(FILE.clone()).expect("a schema");
+    strip(&mut schema);
+    schema.to_value()
 }
+
+/// The word in place of a section that is not wanted.
+pub(super) const NONE: &str = "none";
+/// Marks of a section that may be absent, and of a table that belongs to a choice.
+pub(super) const OPTIONAL: &str = "optional";
+pub(super) const CHOICE: &str = "choice";
 
 /// TOML has no null, and integer limits are better written as limits than as a format.
 fn tidy(schema: &mut Schema) {
@@ -24,6 +52,9 @@ fn tidy(schema: &mut Schema) {
         types.retain(|name| name != "null");
         if let [only] = types.as_slice() {
             let only = only.clone();
+            if only == "object" {
+                map.insert(OPTIONAL.into(), true.into());
+            }
             map.insert("type".into(), only);
         }
     }
@@ -77,6 +108,7 @@ pub(super) fn allowed(schema: &Value) -> String {
         Some("boolean") => "true or false".into(),
         Some("array") => list(schema),
         Some("object") => match schema["required"].as_array() {
+            None if schema.get(OPTIONAL).is_some() => format!("a section, or \"{NONE}\""),
             None => "a section".into(),
             Some(_) => {
                 let keys: Vec<_> =

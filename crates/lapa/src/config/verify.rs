@@ -1,15 +1,15 @@
 //! Checks each key and value of a document by itself, against the JSON Schema.
 
+use super::choice::path;
 use super::document::Document;
 use super::error::ConfigError;
-use super::schema::{allowed, alternatives, properties, words};
+use super::moved::{alias, moved, withdrawn};
+use super::schema::{NONE, OPTIONAL, allowed, alternatives, properties, words};
 use serde_json::Value;
 use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Mistakes that are named beside the first; the others are counted.
-const NAMED: usize = 5;
 /// Characters of a value that an error shows.
 const SHOWN: usize = 80;
 
@@ -18,79 +18,73 @@ struct Mistake<'a> {
     path: String,
     key: &'a Spanned<Cow<'a, str>>,
     value: &'a Spanned<DeValue<'a>>,
-    /// Allowed values of the key; none if it does not exist.
-    rule: Option<&'a Value>,
-    /// The section that it stands in.
-    section: &'a Value,
+    kind: Kind<'a>,
 }
 
-/// Finds unknown keys, wrong types and values out of range. The error is the first of them, and
-/// counts the others.
+enum Kind<'a> {
+    /// Not in this section.
+    Unknown { section: &'a Value },
+    /// Elsewhere now.
+    Moved(&'static [&'static str]),
+    /// With a value that the rule does not allow.
+    Refused { rule: &'a Value },
+}
+
+/// Finds unknown keys, wrong types and values out of range: all of them.
 pub(super) fn verify(document: &Document, schema: &Value) -> Result<(), ConfigError> {
     let mut mistakes = Vec::new();
-    visit(document.tree(), schema, None, &mut mistakes);
+    visit(document.tree(), schema, "", &mut mistakes);
     // Flags first, then in the order of the file.
     mistakes.sort_by_key(|mistake| mistake.start(document));
-    let Some((first, others)) = mistakes.split_first() else { return Ok(()) };
-    let mut error = first.error(document, schema);
-    if !others.is_empty() {
-        let more = more(document, schema, others);
-        error.help = Some(error.help.map_or(more.clone(), |help| format!("{help}\n{more}")));
-    }
-    Err(error)
-}
-
-/// "2 more mistakes: `run.sede` (3:1), `x` (5:1)"
-fn more(document: &Document, schema: &Value, others: &[Mistake]) -> String {
-    let named = others.iter().take(NAMED).map(|mistake| {
-        let error = mistake.error(document, schema);
-        let place = match (error.line_column(), error.flag()) {
-            (Some((line, column)), _) => format!("{line}:{column}"),
-            (None, flag) => flag.unwrap_or_default().to_owned(),
-        };
-        format!("`{}` ({})", cut(&mistake.path), cut(&place))
-    });
-    let named = named.collect::<Vec<_>>().join(", ");
-    let (count, rest) = (others.len(), if others.len() > NAMED { ", …" } else { "" });
-    let mistakes = if count == 1 { "mistake" } else { "mistakes" };
-    format!("{count} more {mistakes}: {named}{rest}")
+    let errors = mistakes.iter().map(|mistake| mistake.error(document, schema));
+    ConfigError::first(errors).map_or(Ok(()), Err)
 }
 
 fn visit<'a>(
     table: &'a DeTable<'a>,
-    schema: &'a Value,
-    section: Option<&str>,
+    section: &'a Value,
+    name: &str,
     mistakes: &mut Vec<Mistake<'a>>,
 ) {
-    let known = properties(schema);
+    let known = properties(section);
     for (key, value) in table {
-        let path = || match section {
-            Some(section) => format!("{section}.{}", key.get_ref()),
-            None => key.get_ref().to_string(),
-        };
-        let mistake = |rule| Mistake { path: path(), key, value, rule, section: schema };
-        match (known.and_then(|known| known.get(key.get_ref().as_ref())), value.get_ref()) {
-            (None, _) => mistakes.push(mistake(None)),
+        let path = path(name, key.get_ref());
+        let rule = known.and_then(|known| known.get(key.get_ref().as_ref()));
+        let kind = match (rule, value.get_ref()) {
             (Some(inner), DeValue::Table(table)) if properties(inner).is_some() => {
-                visit(table, inner, Some(&path()), mistakes);
+                visit(table, inner, &path, mistakes);
+                continue;
             }
-            (Some(rule), found) if !allows(rule, found) => mistakes.push(mistake(Some(rule))),
-            _ => {}
-        }
+            (Some(rule), found) if allows(rule, found) => continue,
+            (rule, _) => match (moved(&path), rule) {
+                (Some(now), _) => Kind::Moved(now),
+                (None, Some(rule)) => Kind::Refused { rule },
+                (None, None) => Kind::Unknown { section },
+            },
+        };
+        mistakes.push(Mistake { path, key, value, kind });
     }
 }
 
 impl Mistake<'_> {
-    /// Place in the file; none in a flag.
+    /// Place in the file; `None` in a flag.
     fn start(&self, document: &Document) -> Option<usize> {
-        let span = if self.rule.is_some() { self.value.span() } else { self.key.span() };
+        let span = match self.kind {
+            Kind::Refused { .. } => self.value.span(),
+            Kind::Unknown { .. } | Kind::Moved(_) => self.key.span(),
+        };
         (!document.is_flagged(&self.path)).then_some(span.start)
     }
 
     fn error(&self, document: &Document, root: &Value) -> ConfigError {
-        match self.rule {
-            Some(rule) => refused(document, rule, &self.path, self.value),
-            None => unknown(document, root, self.section, &self.path, self.key),
+        match &self.kind {
+            Kind::Refused { rule } => refused(document, rule, &self.path, self.value),
+            Kind::Unknown { section } => unknown(document, root, section, &self.path, self.key),
+            Kind::Moved(now) => {
+                let now: Vec<_> = now.iter().map(|key| format!("`{key}`")).collect();
+                let message = format!("`{}` is now {}", self.path, now.join(" or "));
+                document.error_at(&self.path, self.key.span(), message, None)
+            }
         }
     }
 }
@@ -105,6 +99,9 @@ fn cut(text: &str) -> Cow<'_, str> {
 
 /// Whether a value has the type and the range that the schema asks for.
 fn allows(schema: &Value, value: &DeValue) -> bool {
+    if schema.get(OPTIONAL).is_some() && value.as_str() == Some(NONE) {
+        return true;
+    }
     if let Some(words) = words(schema) {
         return value.as_str().is_some_and(|text| words.contains(&text));
     }
@@ -163,13 +160,16 @@ fn allows(schema: &Value, value: &DeValue) -> bool {
 
 fn refused(document: &Document, rule: &Value, path: &str, value: &Spanned<DeValue>) -> ConfigError {
     let shown = match value.get_ref() {
-        DeValue::Table(_) => "a table".into(),
-        _ => cut(document.shown(path, value)),
+        DeValue::Table(_) => "is a table".into(),
+        _ => format!("= {}", cut(document.shown(path, value))),
     };
-    let message = format!("`{path}` is {shown}: expected {}", allowed(rule));
+    let message = format!("`{path}` {shown}: expected {}", allowed(rule));
     let text = value.get_ref().as_str();
-    let guess = text.and_then(|text| nearest(text, words(rule).unwrap_or_default()));
-    let help = guess.map(|word| format!("did you mean \"{word}\"?"));
+    let instead = text.and_then(|text| withdrawn(path, text)).map(Into::into);
+    let help = instead.or_else(|| {
+        let guess = nearest(text?, words(rule).unwrap_or_default())?;
+        Some(format!("did you mean \"{guess}\"?"))
+    });
     document.error_at(path, value.span(), message, help)
 }
 
@@ -183,16 +183,24 @@ fn unknown(
     let name = key.get_ref().as_ref();
     let siblings: Vec<&str> =
         properties(schema).into_iter().flat_map(|p| p.keys()).map(|k| k.as_str()).collect();
-    let home = properties(root)
-        .into_iter()
-        .flatten()
-        .find(|(_, section)| properties(section).is_some_and(|keys| keys.contains_key(name)));
-    let help = match home {
-        Some((section, _)) => Some(format!("`{name}` belongs to [{section}]")),
-        None => nearest(name, siblings.iter().copied()).map(|k| format!("did you mean `{k}`?")),
+    let near = || nearest(name, siblings.iter().copied()).map(|key| format!("`{key}`"));
+    let help = match (home(root, "", name), alias(name).map(Into::into).or_else(near)) {
+        (Some(section), _) => Some(format!("`{name}` belongs to [{section}]")),
+        (None, guess) => guess.map(|guess: String| format!("did you mean {guess}?")),
     };
     let message = format!("unknown key `{}`: expected one of {}", cut(path), siblings.join(", "));
     document.error_at(path, key.span(), message, help)
+}
+
+/// The section or table that has a key of this name.
+fn home(schema: &Value, name: &str, key: &str) -> Option<String> {
+    properties(schema)?.iter().find_map(|(table, inner)| {
+        let path = path(name, table);
+        match properties(inner)?.contains_key(key) {
+            true => Some(path),
+            false => home(inner, &path, key),
+        }
+    })
 }
 
 /// The candidate most like a word, if one is like enough to be a slip of the pen.

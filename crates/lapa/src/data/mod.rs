@@ -26,10 +26,11 @@ use crate::config::Data;
 pub const CLASSES: usize = 10;
 
 /// Which data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DataName {
     /// MNIST handwritten digits.
+    #[default]
     Mnist,
     /// Fashion-MNIST.
     FashionMnist,

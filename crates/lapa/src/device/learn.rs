@@ -341,6 +341,7 @@ mod tests {
         let clip = Clip::None;
         Learn {
             update,
+            sampling: BatchSampling::Fixed,
             batch_fraction,
             learning_rate: 0.25,
             momentum: 0.0,

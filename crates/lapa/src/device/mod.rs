@@ -17,13 +17,12 @@ pub(crate) use privatize::noisy_counts;
 pub use privatize::{PrivateUpdate, grid};
 
 use lapa_privacy::Adjacency;
-use lapa_privacy::allocate::Basis;
 use lapa_privacy::ledger::Recorded;
 use lapa_privacy::mechanism::Grid;
 use rand::Rng;
 
 use crate::budget::PrivacyError;
-use crate::config::{AllocatorName, Experiment, Learn};
+use crate::config::{Experiment, Learn};
 use crate::data::Split;
 use crate::observe::Insight;
 
@@ -96,13 +95,11 @@ impl Device<'_> {
 impl Batches {
     /// Batches of a device of `public_samples`.
     pub(crate) fn new(experiment: &Experiment, public_samples: u32) -> Self {
-        let privacy = &experiment.privacy;
         Self {
-            sampling: privacy.sampling,
+            sampling: experiment.learn.sampling,
             public_samples,
-            zero_if_not_finite: privacy.basis == Basis::Certified
-                && privacy.allocator != AllocatorName::None,
-            keeps_places: privacy.adjacency != Adjacency::AddRemove,
+            zero_if_not_finite: experiment.is_certified(),
+            keeps_places: experiment.adjacency() != Adjacency::AddRemove,
         }
     }
 }

@@ -8,7 +8,7 @@ use rand_distr::StandardNormal;
 
 use super::learn::LocalUpdate;
 use crate::budget::{PrivacyError, sigma_artificial};
-use crate::config::{Learn, Privacy};
+use crate::config::Experiment;
 
 /// A device's update with its noise: the only thing that can be sent.
 #[derive(Debug, PartialEq)]
@@ -110,8 +110,8 @@ pub(crate) fn noisy_counts(
 const GRID_STEPS: f64 = (1 << 20) as f64;
 
 /// The grid of discrete noise; `None` for other noise.
-pub fn grid(learn: &Learn, privacy: &Privacy) -> Result<Option<Grid>, PrivacyError> {
-    match (privacy.noise, learn.clip_norm) {
+pub fn grid(experiment: &Experiment) -> Result<Option<Grid>, PrivacyError> {
+    match (experiment.noise(), experiment.learn.clip_norm) {
         (NoiseKind::DiscreteGaussian, Some(clip_norm)) => {
             let most = u32::MAX.into();
             Ok(Some(Grid::new(clip_norm / GRID_STEPS, clip_norm, most)?))

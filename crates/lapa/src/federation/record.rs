@@ -57,7 +57,7 @@ fn devices(
 ) -> Result<Vec<DeviceRecord>, PrivacyError> {
     let Federation { experiment, station, books, .. } = on;
     // No base station could observe insights: they are for simulations only.
-    let insights = if experiment.privacy.entropy == Entropy::Seed { insights } else { &[] };
+    let insights = if experiment.run.entropy == Entropy::Seed { insights } else { &[] };
     let mut list = Vec::with_capacity(asked.granted.len() + asked.selection.skipped.len());
     let mut received = station.received().iter().zip(weights).peekable();
     for (slot, (granted, link, angle)) in asked.entries().enumerate() {

@@ -65,7 +65,7 @@ mod tests {
             model = { name = 'mlp', start = 'digits' }
             run = { rounds = 1, seed = 3, threads = 1 }
             learn = { learning_rate = 1e-12, momentum = 0 }
-            partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+            partition.mix = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
         ";
         let changes: Vec<_> =
             changes.iter().map(|change| Override::parse(change).unwrap()).collect();
@@ -84,7 +84,7 @@ mod tests {
         let (untrained, _) = after_a_round(&["model.start=random"]);
         assert!(accuracy > 0.8 && untrained < 0.4, "{accuracy} {untrained}");
         // Other devices with other data, other threads: the same model. Another seed: another one.
-        let others = ["partition.iid=4", "partition.non_iid=0", "run.threads=2"];
+        let others = ["partition.mix.iid=4", "partition.mix.non_iid=0", "run.threads=2"];
         let near = |other: &[f32]| model.iter().zip(other).all(|(a, b)| (a - b).abs() < 1e-6);
         assert!(near(&after_a_round(&others).1));
         assert!(!near(&after_a_round(&["run.seed=4"]).1));

@@ -37,7 +37,7 @@ pub struct RoundRecord {
     pub epsilon_round: Option<f64>,
     /// Where the noise of the round came from; null if there was none.
     pub noise_mode: Option<NoiseMode>,
-    /// Devices with less noise than their share of the budget asks for (switch_rule sum).
+    /// Devices with less noise than their share of the budget asks for (control.switch.rule = "sum").
     pub under_noised: u32,
     /// The largest σ_required/σ among them.
     #[serde(with = "number::optional")]

@@ -2,17 +2,19 @@
 
 use thiserror::Error;
 
+use super::MOST_DEVICES;
+
 /// Why the training set cannot be split as asked. The texts name the keys to change.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PartitionError {
     /// There is nobody to give samples to.
-    #[error("`partition.devices` = 0: expected at least 1")]
+    #[error("the partition has no devices: at least 1 is needed")]
     NoDevices,
 
     /// Some device would stay empty.
     #[error(
-        "`partition.devices` = {devices} is more than the {samples} training samples: \
-         every device needs at least one"
+        "{devices} devices are more than the {samples} training samples: every device needs at \
+         least one"
     )]
     MoreDevicesThanSamples {
         /// Devices asked for.
@@ -24,8 +26,7 @@ pub enum PartitionError {
     /// Even the smallest sizes do not fit.
     #[error(
         "the {devices} devices need at least {needed} samples in total, but the training set has \
-         {samples}: lower the number of devices or the minimum of `partition.iid_samples` and \
-         `partition.non_iid_samples`"
+         {samples}: lower the number of devices or the minimum of their samples"
     )]
     NotEnoughSamples {
         /// Devices asked for.
@@ -37,7 +38,9 @@ pub enum PartitionError {
     },
 
     /// More labels per device than there are.
-    #[error("`partition.labels` requires up to {labels} labels, but the data set has {classes}")]
+    #[error(
+        "`partition.mix.labels` requires up to {labels} labels, but the data set has {classes}"
+    )]
     MoreLabelsThanClasses {
         /// Labels asked for.
         labels: u32,
@@ -47,7 +50,7 @@ pub enum PartitionError {
 
     /// A device cannot hold more labels than samples.
     #[error(
-        "`partition.labels` requires at least {labels} labels, but `partition.non_iid_samples` \
+        "`partition.mix.labels` requires at least {labels} labels, but `partition.mix.non_iid_samples` \
          allows devices of {samples} samples"
     )]
     MoreLabelsThanSamples {
@@ -61,8 +64,8 @@ pub enum PartitionError {
     #[error(
         "cannot give each of {devices} non-IID devices at least {min_samples} samples of \
          at most {max_labels} labels: next to the {iid} IID devices, the {classes} labels have \
-         {fewest} to {most} samples left. Raise the maximum of `partition.labels`, or lower the \
-         minimum of `partition.non_iid_samples` or `partition.iid_samples`, or use fewer devices"
+         {fewest} to {most} samples left. Raise the maximum of `partition.mix.labels`, or lower the \
+         minimum of `partition.mix.non_iid_samples` or `partition.mix.iid_samples`, or use fewer devices"
     )]
     LabelsDoNotFit {
         /// Non-IID devices.
@@ -81,14 +84,13 @@ pub enum PartitionError {
         most: u32,
     },
 
-    /// Not the sum that a mix needs.
+    /// Too few devices, or too many.
     #[error(
-        "`partition.devices` = {devices} is not the sum of `partition.iid` = {iid} and \
-         `partition.non_iid` = {non_iid}"
+        "`partition.mix.iid` = {iid} and `partition.mix.non_iid` = {non_iid} make {} devices: \
+         expected from 1 to {MOST_DEVICES}",
+        u64::from(*iid) + u64::from(*non_iid)
     )]
-    NotTheSum {
-        /// Devices asked for.
-        devices: u32,
+    Mix {
         /// IID devices.
         iid: u32,
         /// Non-IID devices.
@@ -97,7 +99,7 @@ pub enum PartitionError {
 
     /// The Dirichlet draws always leave a device without samples.
     #[error(
-        "with `partition.concentration` = {concentration}, every draw (tried: {draws}) left some of the \
+        "with `partition.dirichlet.concentration` = {concentration}, every draw (tried: {draws}) left some of the \
          {devices} devices without any of the {samples} samples: raise the concentration or use \
          fewer devices"
     )]
@@ -113,12 +115,12 @@ pub enum PartitionError {
     },
 
     /// No Dirichlet distribution has this concentration.
-    #[error("`partition.concentration` = {0}: expected a finite number above 0")]
+    #[error("`partition.dirichlet.concentration` = {0}: expected a finite number above 0")]
     Concentration(f64),
 
     /// The shards would be empty, or there would be none.
     #[error(
-        "{devices} devices with `partition.shards` = {per_device} each: expected at least one \
+        "{devices} devices with `partition.shards.per_device` = {per_device} each: expected at least one \
          shard per device, and no more shards in total than the {samples} training samples"
     )]
     Shards {
@@ -140,13 +142,23 @@ pub enum PartitionError {
         /// Its second number.
         max: u32,
     },
+}
 
-    /// The scheme needs a key that the specification lacks.
-    #[error("`partition.scheme` = \"{scheme}\" needs `partition.{key}`")]
-    MissingKey {
-        /// The scheme.
-        scheme: &'static str,
-        /// The key.
-        key: &'static str,
-    },
+impl PartitionError {
+    /// Advice to whoever reads a contradiction in a configuration.
+    pub(crate) fn help(&self) -> &'static str {
+        match self {
+            Self::Range { .. } => "write the smaller number first",
+            _ => "change partition.mix.iid or partition.mix.non_iid",
+        }
+    }
+
+    /// The key of `[partition]` that is to be changed, where there is one.
+    pub(crate) fn key(&self) -> Option<&'static str> {
+        match self {
+            Self::Range { key, .. } => Some(key),
+            Self::Mix { .. } => Some("mix.iid"),
+            _ => None,
+        }
+    }
 }

@@ -1,23 +1,100 @@
-//! Stage 2: who holds which samples.
+//! Stage 2: the division of the training samples.
 //!
-//! A scheme first plans how many samples of each label every device gets (`mix`, `schemes`); the
-//! samples themselves are then dealt from one shuffled pool per label. So devices never share a
-//! sample, whatever the scheme.
+//! A [`PartitionScheme`] first plans how many samples of each label every device gets; the samples
+//! themselves are then dealt from one shuffled pool per label. So devices never share a sample,
+//! whatever the scheme. [`Scheme`] lists the schemes that a configuration can name.
 
+mod dirichlet;
 mod error;
 mod few_labels;
+mod iid;
 mod mix;
-mod schemes;
+mod range;
+mod shards;
 mod sizes;
 #[cfg(test)]
 mod tests;
 
+pub use dirichlet::Dirichlet;
 pub use error::PartitionError;
+pub use iid::Iid;
+pub use mix::Mix;
+pub use shards::Shards;
 
-use crate::config::{PartitionSpec, Scheme};
-use crate::seed::{Purpose, stream};
+use std::ops::Deref;
+
+use crate::seed::{Purpose, Stream, stream};
 use rand::seq::SliceRandom;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most devices: each has a place, a channel and an account in the ledger.
+pub const MOST_DEVICES: u32 = 1_000_000;
+/// The paper's number of devices.
+const DEVICES: u32 = 15;
+
+/// The schemes of a configuration, each with its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// IID devices and devices with few labels: the paper's scheme.
+    Mix(Mix),
+    /// Label shares per device drawn from a Dirichlet distribution.
+    Dirichlet(Dirichlet),
+    /// The label-sorted training set cut into shards, a few dealt to each device.
+    Shards(Shards),
+    /// An equal part of a shuffled training set for every device.
+    Iid(Iid),
+}
+
+impl Deref for Scheme {
+    type Target = dyn PartitionScheme;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Mix(scheme) => scheme,
+            Self::Dirichlet(scheme) => scheme,
+            Self::Shards(scheme) => scheme,
+            Self::Iid(scheme) => scheme,
+        }
+    }
+}
+
+impl Default for Scheme {
+    fn default() -> Self {
+        Self::Mix(Mix::default())
+    }
+}
+
+/// A way to divide the training set over devices.
+pub trait PartitionScheme {
+    /// Number of devices K.
+    fn devices(&self) -> u32;
+
+    /// Samples of each label for each device, where `supply` has so many of each.
+    fn plan(&self, supply: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError>;
+
+    /// Refuses parameters that contradict each other, whatever the data.
+    fn check(&self) -> Result<(), PartitionError> {
+        Ok(())
+    }
+
+    /// The largest of the configured sizes; `None` where they are left open.
+    fn largest_samples(&self) -> Option<u32> {
+        None
+    }
+
+    /// The middle of the configured sizes, over all devices; `None` where they are left open.
+    fn middle_samples(&self) -> Option<u32> {
+        None
+    }
+
+    /// True for a device that is meant to hold all labels equally; `None` where the scheme makes no
+    /// difference.
+    fn is_iid(&self, _device: u32) -> Option<bool> {
+        None
+    }
+}
 
 /// The training samples of each device, disjoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,44 +146,32 @@ impl Partition {
 
 /// Splits a training set, given by its labels, over devices.
 ///
-/// The same specification, labels and seed give the same partition. In a `mix` the IID devices
+/// The same scheme, labels and seed give the same partition. In a `mix` the IID devices
 /// come first.
 ///
 /// # Panics
 ///
 /// If a label is not below `classes`, which every [`Dataset`](crate::data::Dataset) promises.
 pub fn partition(
-    spec: &PartitionSpec,
+    scheme: &dyn PartitionScheme,
     labels: &[u8],
     classes: usize,
     seed: u64,
 ) -> Result<Partition, PartitionError> {
     let mut rng = stream(seed, Purpose::Partition, 0, 0);
-    if spec.devices == 0 {
+    let devices = scheme.devices();
+    if devices == 0 {
         return Err(PartitionError::NoDevices);
     }
-    if spec.devices as usize > labels.len() {
-        return Err(PartitionError::MoreDevicesThanSamples {
-            devices: spec.devices,
-            samples: labels.len(),
-        });
+    if devices as usize > labels.len() {
+        return Err(PartitionError::MoreDevicesThanSamples { devices, samples: labels.len() });
     }
     let mut pools = vec![Vec::new(); classes];
     for (index, &label) in (0..).zip(labels) {
         pools[usize::from(label)].push(index);
     }
     let supply: Vec<u32> = pools.iter().map(|pool| pool.len() as u32).collect();
-    let plan = match spec.scheme {
-        Scheme::Mix => mix::plan(spec, &supply, &mut rng)?,
-        Scheme::Dirichlet => schemes::dirichlet(spec, &supply, &mut rng)?,
-        Scheme::Shards => schemes::shards(spec, &supply, &mut rng)?,
-        Scheme::Iid => schemes::iid(spec, &supply, &mut rng)?,
-    };
-    let iid = |device| match spec.scheme {
-        Scheme::Mix => spec.iid.map(|iid| device < iid),
-        Scheme::Iid => Some(true),
-        Scheme::Dirichlet | Scheme::Shards => None,
-    };
+    let plan = scheme.plan(&supply, &mut rng)?;
 
     pools.iter_mut().for_each(|pool| pool.shuffle(&mut rng));
     let devices = (0..).zip(plan).map(|(device, label_counts)| {
@@ -115,19 +180,10 @@ pub fn partition(
             samples.extend(pool.drain(pool.len() - count as usize..));
         }
         samples.sort_unstable();
-        DeviceData { samples, label_counts, iid: iid(device) }
+        DeviceData { samples, label_counts, iid: scheme.is_iid(device) }
     });
     Ok(Partition { devices: devices.collect() })
 }
 
 /// Samples of each label, per device.
-type Plan = Vec<Vec<u32>>;
-
-/// A key that the scheme cannot do without. The configuration always gives it.
-fn required<T>(
-    value: Option<T>,
-    scheme: &'static str,
-    key: &'static str,
-) -> Result<T, PartitionError> {
-    value.ok_or(PartitionError::MissingKey { scheme, key })
-}
+pub type Plan = Vec<Vec<u32>>;

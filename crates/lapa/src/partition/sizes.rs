@@ -57,3 +57,20 @@ pub(super) fn valid(key: &'static str, range: [u32; 2]) -> Result<[u32; 2], Part
 pub(super) fn total(supply: &[u32]) -> u64 {
     supply.iter().copied().map(u64::from).sum()
 }
+
+/// The middle of a range.
+pub(super) fn middle([min, max]: [u32; 2]) -> f64 {
+    (f64::from(min) + f64::from(max)) / 2.0
+}
+
+/// The label of every sample, sorted.
+pub(super) fn labels(supply: &[u32]) -> Vec<usize> {
+    let run = |(label, &n): (usize, &u32)| std::iter::repeat_n(label, n as usize);
+    supply.iter().enumerate().flat_map(run).collect()
+}
+
+pub(super) fn count<'a>(labels: impl IntoIterator<Item = &'a usize>, classes: usize) -> Vec<u32> {
+    let mut counts = vec![0; classes];
+    labels.into_iter().for_each(|&label| counts[label] += 1);
+    counts
+}

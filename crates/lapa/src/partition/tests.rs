@@ -19,29 +19,17 @@ fn mnist() -> Vec<u8> {
     labels
 }
 
-fn spec(scheme: Scheme, devices: u32) -> PartitionSpec {
-    PartitionSpec {
-        scheme,
-        devices,
-        iid: None,
-        non_iid: None,
-        labels: None,
-        iid_samples: None,
-        non_iid_samples: None,
-        concentration: None,
-        shards: None,
-    }
+fn mix(iid: u32, non_iid: u32, labels: [u32; 2], sizes: [[u32; 2]; 2]) -> Mix {
+    let [iid_samples, non_iid_samples] = sizes;
+    Mix { iid, non_iid, labels, iid_samples, non_iid_samples }
 }
 
-fn mix(iid: u32, non_iid: u32, labels: [u32; 2], sizes: [[u32; 2]; 2]) -> PartitionSpec {
-    PartitionSpec {
-        iid: Some(iid),
-        non_iid: Some(non_iid),
-        labels: Some(labels),
-        iid_samples: Some(sizes[0]),
-        non_iid_samples: Some(sizes[1]),
-        ..spec(Scheme::Mix, iid + non_iid)
-    }
+fn dirichlet(devices: u32, concentration: f64) -> Dirichlet {
+    Dirichlet { devices, concentration }
+}
+
+fn iid(devices: u32) -> Iid {
+    Iid { devices, samples: None }
 }
 
 const LARGE: [[u32; 2]; 2] = [[3000, 5000]; 2];
@@ -70,17 +58,17 @@ fn check_sound(partition: &Partition, labels: &[u8], classes: usize) {
 }
 
 /// What a mix promises besides.
-fn check_mix(partition: &Partition, spec: &PartitionSpec) {
-    let iid = spec.iid.unwrap() as usize;
+fn check_mix(partition: &Partition, spec: &Mix) {
+    let iid = spec.iid as usize;
     let within = |n: usize, [min, max]: [u32; 2]| (min as usize..=max as usize).contains(&n);
-    assert_eq!(partition.devices.len(), spec.devices as usize);
+    assert_eq!(partition.devices.len(), spec.devices() as usize);
     for (k, device) in partition.devices.iter().enumerate() {
         assert_eq!(device.iid, Some(k < iid));
         if k < iid {
-            assert!(within(device.samples.len(), spec.iid_samples.unwrap()));
+            assert!(within(device.samples.len(), spec.iid_samples));
         } else {
-            assert!(within(device.samples.len(), spec.non_iid_samples.unwrap()));
-            assert!(within(held(device).len(), spec.labels.unwrap()));
+            assert!(within(device.samples.len(), spec.non_iid_samples));
+            assert!(within(held(device).len(), spec.labels));
         }
     }
 }
@@ -187,7 +175,7 @@ fn a_mix_may_use_every_sample() {
 fn dirichlet_shares_have_the_right_spread() {
     let labels = mnist();
     let (devices, c) = (10.0, 0.5);
-    let spec = PartitionSpec { concentration: Some(c), ..spec(Scheme::Dirichlet, 10) };
+    let spec = dirichlet(10, c);
     let mut squares = Vec::new();
     for seed in 0..200 {
         let partition = partition(&spec, &labels, 10, seed).unwrap();
@@ -205,10 +193,10 @@ fn dirichlet_shares_have_the_right_spread() {
 }
 
 /// As it was before hopeless draws ended early: a thousand draws, whatever they leave empty.
-fn patient_dirichlet(spec: &PartitionSpec, supply: &[u32], rng: &mut Stream) -> Option<Plan> {
+fn patient_dirichlet(spec: &Dirichlet, supply: &[u32], rng: &mut Stream) -> Option<Plan> {
     use rand_distr::Distribution;
     let devices = spec.devices as usize;
-    let concentrations = vec![spec.concentration.unwrap(); devices];
+    let concentrations = vec![spec.concentration; devices];
     let shares = rand_distr::multi::Dirichlet::new(&concentrations).unwrap();
     for _ in 0..1000 {
         let mut plan = vec![vec![0; supply.len()]; devices];
@@ -236,10 +224,9 @@ fn dirichlet_plans_are_those_of_a_thousand_patient_draws() {
     let mut found = 0;
     for devices in [2, 50, 300, 600, 900, 2000] {
         for seed in 0..4 {
-            let spec =
-                PartitionSpec { concentration: Some(0.5), ..spec(Scheme::Dirichlet, devices) };
+            let spec = dirichlet(devices, 0.5);
             let [mut ours, mut theirs] = [0; 2].map(|_| stream(seed, Purpose::Partition, 0, 0));
-            let plan = schemes::dirichlet(&spec, &supply, &mut ours).ok();
+            let plan = spec.plan(&supply, &mut ours).ok();
             assert_eq!(plan, patient_dirichlet(&spec, &supply, &mut theirs), "{devices} {seed}");
             if plan.is_some() {
                 use rand::Rng;
@@ -253,7 +240,7 @@ fn dirichlet_plans_are_those_of_a_thousand_patient_draws() {
 
 #[test]
 fn hopeless_dirichlet_partitions_are_refused_after_a_draw() {
-    let spec = PartitionSpec { concentration: Some(0.5), ..spec(Scheme::Dirichlet, 59_999) };
+    let spec = dirichlet(59_999, 0.5);
     let error = partition(&spec, &mnist(), 10, 0).unwrap_err();
     assert!(matches!(error, PartitionError::EmptyDevice { draws: 1, .. }), "{error}");
 }
@@ -261,7 +248,7 @@ fn hopeless_dirichlet_partitions_are_refused_after_a_draw() {
 #[test]
 fn extreme_concentrations_do_not_panic() {
     for c in [5e-324, 1e-300, 1e-30, 1e-6, 1e6, 1e30, 1e300, f64::MAX] {
-        let spec = PartitionSpec { concentration: Some(c), ..spec(Scheme::Dirichlet, 3) };
+        let spec = dirichlet(3, c);
         if let Ok(partition) = partition(&spec, &mnist(), 10, 0) {
             assert_eq!(sizes(&partition).iter().sum::<usize>(), 60_000);
         }
@@ -271,7 +258,7 @@ fn extreme_concentrations_do_not_panic() {
 #[test]
 fn shards_hold_at_most_as_many_labels_as_shards() {
     let labels: Vec<u8> = (0..6000).map(|i| (i % 10) as u8).collect();
-    let spec = PartitionSpec { shards: Some(2), ..spec(Scheme::Shards, 15) };
+    let spec = Shards { devices: 15, per_device: 2 };
     for seed in 0..50 {
         let partition = partition(&spec, &labels, 10, seed).unwrap();
         check_sound(&partition, &labels, 10);
@@ -284,7 +271,7 @@ fn shards_hold_at_most_as_many_labels_as_shards() {
 #[test]
 fn iid_devices_share_the_training_set_equally() {
     let labels = mnist();
-    let partition = partition(&spec(Scheme::Iid, 7), &labels, 10, 4).unwrap();
+    let partition = partition(&iid(7), &labels, 10, 4).unwrap();
     check_sound(&partition, &labels, 10);
     let sizes = sizes(&partition);
     assert_eq!(sizes.iter().sum::<usize>(), 60_000);
@@ -309,61 +296,54 @@ fn rows_show_the_partition() {
 
 #[test]
 fn refusals_give_the_numbers() {
-    let refuses = |spec: &PartitionSpec, expected: &str| {
+    let refuses = |spec: &dyn PartitionScheme, expected: &str| {
         assert_eq!(partition(spec, &mnist(), 10, 0).unwrap_err().to_string(), expected);
     };
-    refuses(&spec(Scheme::Iid, 0), "`partition.devices` = 0: expected at least 1");
+    refuses(&iid(0), "the partition has no devices: at least 1 is needed");
     refuses(
-        &spec(Scheme::Iid, 60_001),
-        "`partition.devices` = 60001 is more than the 60000 training samples: every device needs \
-         at least one",
+        &iid(60_001),
+        "60001 devices are more than the 60000 training samples: every device needs at least one",
     );
     refuses(
         &mix(5, 10, [1, 11], LARGE),
-        "`partition.labels` requires up to 11 labels, but the data set has 10",
+        "`partition.mix.labels` requires up to 11 labels, but the data set has 10",
     );
     refuses(
         &mix(5, 10, [3, 4], [[1, 1], [2, 9]]),
-        "`partition.labels` requires at least 3 labels, but `partition.non_iid_samples` allows \
+        "`partition.mix.labels` requires at least 3 labels, but `partition.mix.non_iid_samples` allows \
          devices of 2 samples",
     );
     refuses(
         &mix(5, 10, [1, 2], [[3000, 5000], [5000, 6000]]),
         "the 15 devices need at least 65000 samples in total, but the training set has 60000: lower \
-         the number of devices or the minimum of `partition.iid_samples` and \
-         `partition.non_iid_samples`",
+         the number of devices or the minimum of their samples",
     );
     // Only three labels of MNIST hold two devices of 3000, so 13 would fit.
     refuses(
         &mix(0, 15, [1, 1], LARGE),
         "cannot give each of 15 non-IID devices at least 3000 samples of at most 1 \
          labels: next to the 0 IID devices, the 10 labels have 5421 to 6742 samples left. Raise \
-         the maximum of `partition.labels`, or lower the minimum of `partition.non_iid_samples` \
-         or `partition.iid_samples`, or use fewer devices",
+         the maximum of `partition.mix.labels`, or lower the minimum of `partition.mix.non_iid_samples` \
+         or `partition.mix.iid_samples`, or use fewer devices",
     );
     refuses(
-        &PartitionSpec { devices: 3, ..mix(1, 1, [1, 1], SMALL) },
-        "`partition.devices` = 3 is not the sum of `partition.iid` = 1 and `partition.non_iid` = 1",
-    );
-    refuses(
-        &PartitionSpec { concentration: Some(0.001), ..spec(Scheme::Dirichlet, 500) },
-        "with `partition.concentration` = 0.001, every draw (tried: 2) left some of the 500 devices \
+        &dirichlet(500, 0.001),
+        "with `partition.dirichlet.concentration` = 0.001, every draw (tried: 2) left some of the 500 devices \
          without any of the 60000 samples: raise the concentration or use fewer devices",
     );
     refuses(
-        &PartitionSpec { concentration: Some(f64::NAN), ..spec(Scheme::Dirichlet, 5) },
-        "`partition.concentration` = NaN: expected a finite number above 0",
+        &dirichlet(5, f64::NAN),
+        "`partition.dirichlet.concentration` = NaN: expected a finite number above 0",
     );
     refuses(
-        &PartitionSpec { shards: Some(6000), ..spec(Scheme::Shards, 15) },
-        "15 devices with `partition.shards` = 6000 each: expected at least one shard per device, \
+        &Shards { devices: 15, per_device: 6000 },
+        "15 devices with `partition.shards.per_device` = 6000 each: expected at least one shard per device, \
          and no more shards in total than the 60000 training samples",
     );
     refuses(
-        &PartitionSpec { iid_samples: Some([4, 3]), ..spec(Scheme::Iid, 5) },
-        "`partition.iid_samples` = [4, 3]: expected [min, max] with 1 ≤ min ≤ max",
+        &Iid { samples: Some([4, 3]), ..iid(5) },
+        "`partition.iid.samples` = [4, 3]: expected [min, max] with 1 ≤ min ≤ max",
     );
-    refuses(&spec(Scheme::Shards, 5), "`partition.scheme` = \"shards\" needs `partition.shards`");
 }
 
 prop_compose! {
@@ -415,19 +395,19 @@ proptest! {
         shards in 1..4u32,
         seed: u64,
     ) {
-        let dirichlet =
-            PartitionSpec { concentration: Some(concentration), ..spec(Scheme::Dirichlet, devices) };
-        let shards = PartitionSpec { shards: Some(shards), ..spec(Scheme::Shards, devices) };
-        for spec in [dirichlet, shards, spec(Scheme::Iid, devices)] {
-            let found = partition(&spec, &labels, classes, seed);
-            prop_assert_eq!(&found, &partition(&spec, &labels, classes, seed));
+        let dirichlet = dirichlet(devices, concentration);
+        let shards = Shards { devices: devices, per_device: shards };
+        let iid = iid(devices);
+        for (spec, is_iid) in [(&dirichlet as &dyn PartitionScheme, false), (&shards, false), (&iid, true)] {
+            let found = partition(spec, &labels, classes, seed);
+            prop_assert_eq!(&found, &partition(spec, &labels, classes, seed));
             if let Ok(partition) = found {
                 check_sound(&partition, &labels, classes);
                 prop_assert_eq!(partition.devices.len(), devices as usize);
                 prop_assert_eq!(sizes(&partition).iter().sum::<usize>(), labels.len());
                 prop_assert!(sizes(&partition).iter().all(|&size| size > 0));
             } else {
-                prop_assert!(spec.scheme != Scheme::Iid || devices as usize > labels.len());
+                prop_assert!(!is_iid || devices as usize > labels.len());
             }
         }
     }
@@ -439,7 +419,7 @@ proptest! {
         [min, max] in ranges(60),
         seed: u64,
     ) {
-        let spec = PartitionSpec { iid_samples: Some([min, max]), ..spec(Scheme::Iid, devices) };
+        let spec = Iid { samples: Some([min, max]), ..iid(devices) };
         let found = partition(&spec, &labels, classes, seed);
         prop_assert_eq!(found.is_ok(), (devices * min) as usize <= labels.len());
         if let Ok(partition) = found {
@@ -452,15 +432,15 @@ proptest! {
     #[test]
     fn another_seed_gives_another_partition(seed: u64) {
         let labels: Vec<u8> = (0..600).map(|i| (i % 10) as u8).collect();
-        let specs = [
-            mix(2, 2, [1, 2], [[30, 40]; 2]),
-            PartitionSpec { concentration: Some(0.5), ..spec(Scheme::Dirichlet, 4) },
-            PartitionSpec { shards: Some(2), ..spec(Scheme::Shards, 4) },
-            spec(Scheme::Iid, 4),
+        let specs: [&dyn PartitionScheme; 4] = [
+            &mix(2, 2, [1, 2], [[30, 40]; 2]),
+            &dirichlet(4, 0.5),
+            &Shards { devices: 4, per_device: 2 },
+            &iid(4),
         ];
         for spec in specs {
             let other = seed.wrapping_add(1);
-            prop_assert_ne!(partition(&spec, &labels, 10, seed), partition(&spec, &labels, 10, other));
+            prop_assert_ne!(partition(spec, &labels, 10, seed), partition(spec, &labels, 10, other));
         }
     }
 }

@@ -10,7 +10,7 @@ use lapa_wireless::topology::{Placement, Position, Region, Topology, TopologyErr
 use lapa_wireless::units::{Db, Hertz, Meter, Watt};
 
 use super::Threshold;
-use crate::config::{Access, Experiment, Powers};
+use crate::config::{Access, Experiment, Places, Powers};
 use crate::seed::{Purpose, stream};
 
 /// −200 dB: below it nothing is heard, and amplitudes would arrive with noise out of all range.
@@ -24,7 +24,7 @@ const MOST_COEFFICIENTS: u64 = 1 << 26;
 pub enum LinkError {
     /// More channel coefficients than memory should hold.
     #[error(
-        "`partition.devices` = {devices} with `radio.antennas` = {antennas} make {} channel \
+        "{devices} devices with `radio.antennas` = {antennas} make {} channel \
          coefficients: at most {MOST_COEFFICIENTS} are allowed",
         u64::from(*devices) * u64::from(*antennas)
     )]
@@ -110,22 +110,20 @@ impl Links {
     /// Places the devices; channels are drawn when they are asked for.
     pub fn new(experiment: &Experiment) -> Result<Self, LinkError> {
         let (radio, transmit) = (&experiment.radio, &experiment.transmit);
-        let devices = experiment.partition.devices;
+        let devices = experiment.partition.scheme.devices();
         let antennas = radio.antennas;
         if u64::from(devices) * u64::from(antennas) > MOST_COEFFICIENTS {
             return Err(LinkError::TooMany { devices, antennas });
         }
         let position = |&[x, y, z]: &[f64; 3]| Position { x: Meter(x), y: Meter(y), z: Meter(z) };
         let base_station = position(&radio.base_station);
-        let topology = match &radio.positions {
-            Some(positions) => {
+        let topology = match &radio.places {
+            Places::Positions(positions) => {
                 Topology::at(base_station, positions.iter().map(position).collect())?
             }
-            None => {
-                let regions: Vec<Region> = radio
-                    .regions
+            Places::Regions(regions) => {
+                let regions: Vec<Region> = regions
                     .iter()
-                    .flatten()
                     .map(|spec| Region {
                         x: spec.x.map(Meter),
                         y: spec.y.map(Meter),

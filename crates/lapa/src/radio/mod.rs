@@ -7,11 +7,11 @@ mod uplink;
 pub use links::{Link, LinkError, Links};
 pub(crate) use selection::Selection;
 pub use selection::Threshold;
-pub use uplink::{Airtime, Uplink};
+pub use uplink::{Airtime, Uplink, UplinkConfig};
 
 use std::sync::Mutex;
 
-use crate::config::{Experiment, NoneSelected, Transmit, UplinkName};
+use crate::config::{Experiment, NoneSelected, Transmit};
 use crate::device::PrivateUpdate;
 use crate::error::FederationError;
 use crate::pool::{Pool, lock};
@@ -76,15 +76,15 @@ impl Radio {
     /// The radio of an experiment.
     pub(crate) fn new(experiment: &Experiment, draws: Draws) -> Result<Self, FederationError> {
         let transmit = &experiment.transmit;
-        let threshold = experiment.aggregate.threshold();
-        let ideal = transmit.uplink == UplinkName::Ideal && threshold == Threshold::None;
+        let threshold = experiment.aggregate.threshold;
+        let ideal = transmit.uplink == UplinkConfig::Ideal && threshold == Threshold::None;
         Ok(Self {
             links: if ideal { None } else { Some(Links::new(experiment)?) },
             uplink: Uplink::new(transmit)?,
             threshold,
             none_selected: experiment.aggregate.none_selected,
             draws,
-            range: transmit.range,
+            range: transmit.uplink.digital().map(|digital| digital.range),
             warnings: optimistic(transmit).into_iter().collect(),
             has_skipped: false,
             has_cut: false,
@@ -182,7 +182,7 @@ impl Radio {
             let range = self.range.unwrap_or_default();
             self.warnings.push(format!(
                 "round {round}: {cut} of {coordinates} coordinates of an update are outside of \
-                 transmit.range = {range} and were cut to it"
+                 the quantizer's range ±{range} and were cut to it"
             ));
         }
     }
@@ -200,7 +200,7 @@ impl Radio {
 
 /// The fast uplinks model each device alone, so they ignore SIC error propagation.
 fn optimistic(transmit: &Transmit) -> Option<String> {
-    let fast = matches!(transmit.uplink, UplinkName::Analog | UplinkName::Digital);
+    let fast = matches!(transmit.uplink, UplinkConfig::Analog | UplinkConfig::Digital(_));
     (fast && !transmit.perfect_sic).then(|| {
         "transmit.perfect_sic = false: this uplink takes devices decoded before for cancelled \
          exactly, and the others for Gaussian noise, which favors devices decoded late; \

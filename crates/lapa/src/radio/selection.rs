@@ -7,6 +7,9 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::Link;
 
 /// The devices of a round by the quality of their links. It follows from public numbers alone.
@@ -18,15 +21,18 @@ pub(crate) struct Selection {
     pub skipped: Vec<Link>,
 }
 
-/// Threshold on a device's link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Quality that a device's link must reach in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Threshold {
     /// Every device is selected.
+    #[default]
     None,
-    /// The symbol error rate is at most this.
-    Ser(f64),
-    /// The SINR is at least this, in dB: γ_k ≥ γ_th of eq. (22).
-    SinrDb(f64),
+    /// Only devices with at most this symbol error rate send. Default: all devices send.
+    #[serde(rename = "ser_threshold")]
+    Ser(#[schemars(range(min = 1e-12, max = 1), extend("examples" = [0.1]))] f64),
+    /// Only devices with at least this SINR send, γ_k ≥ γ_th of eq. (22). Default: all devices send.
+    #[serde(rename = "sinr_threshold_db")]
+    SinrDb(#[schemars(range(min = -300, max = 300), extend("examples" = [4.3]))] f64),
 }
 
 impl Threshold {

@@ -2,18 +2,54 @@
 
 use lapa_wireless::units::{Hertz, Joule, Second};
 use lapa_wireless::uplink::{
-    Analog, Coding, Digital, Quantizer, Signal, Symbols, UplinkError, airtime, energy,
+    Analog, Coding, Digital, DigitalConfig, Signal, SignalConfig, SymbolConfig, Symbols,
+    UplinkError, airtime, energy,
 };
 use rand::Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{Link, Links, Received, error_free};
-use crate::config::{Access, Transmit, UplinkName};
+use crate::config::{Access, Transmit};
 use crate::device::PrivateUpdate;
+
+/// The uplinks of a configuration, each with its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UplinkConfig {
+    /// Every value arrives as it was sent.
+    #[default]
+    Ideal,
+    /// A coordinate is an amplitude; it arrives with the receiver's noise.
+    Analog,
+    /// Coordinates are quantized to bits; symbols err at the link's rate.
+    Digital(DigitalConfig),
+    /// Baseband symbols of all devices are superposed and decoded one by one: slow and exact.
+    Signal(SignalConfig),
+}
+
+impl UplinkConfig {
+    /// The parameters of digital symbols; `None` where coordinates are not sent as bits.
+    pub fn digital(&self) -> Option<DigitalConfig> {
+        match *self {
+            Self::Digital(digital)
+            | Self::Signal(SignalConfig { symbols: SymbolConfig::Digital(digital) }) => {
+                Some(digital)
+            }
+            Self::Ideal | Self::Analog | Self::Signal(_) => None,
+        }
+    }
+
+    /// True if coordinates are sent as amplitudes, so that the receiver's noise is on them.
+    pub fn is_analog(&self) -> bool {
+        *self != Self::Ideal && self.digital().is_none()
+    }
+}
 
 /// The uplink of a run.
 #[derive(Clone, Debug)]
 pub struct Uplink {
-    name: UplinkName,
+    config: UplinkConfig,
     coding: Coding,
     access: Access,
     symbol_rate: Hertz,
@@ -37,15 +73,12 @@ pub(crate) struct Arrival {
 impl Uplink {
     /// The uplink of a configuration.
     pub fn new(transmit: &Transmit) -> Result<Self, UplinkError> {
-        let coding = match (transmit.bits, transmit.range) {
-            (Some(bits), Some(range)) => Coding::Digital {
-                quantizer: Quantizer::new(bits, range)?,
-                modulation: transmit.modulation.into(),
-            },
-            _ => Coding::Analog,
+        let coding = match transmit.uplink.digital() {
+            Some(digital) => digital.coding(transmit.modulation.into())?,
+            None => Coding::Analog,
         };
         let symbol_rate = Hertz(transmit.symbol_rate_hz);
-        Ok(Self { name: transmit.uplink, coding, access: transmit.access, symbol_rate })
+        Ok(Self { config: transmit.uplink, coding, access: transmit.access, symbol_rate })
     }
 
     /// Bytes that one update takes; see [`Coding::payload_bytes`].
@@ -55,7 +88,7 @@ impl Uplink {
 
     /// What it costs that devices with these links send updates; nothing on the ideal uplink.
     pub fn airtime(&self, coordinates: usize, links: &[Link]) -> Result<Airtime, UplinkError> {
-        if self.name == UplinkName::Ideal || links.is_empty() {
+        if self.config == UplinkConfig::Ideal || links.is_empty() {
             return Ok(Airtime { time: Second(0.0), energy: Joule(0.0) });
         }
         let one = airtime(self.coding.symbols(coordinates), self.symbol_rate)?;
@@ -69,7 +102,7 @@ impl Uplink {
 
     /// True if each device is simulated alone ([`Uplink::send`]), false if all at once.
     pub(crate) fn is_separable(&self) -> bool {
-        self.name != UplinkName::Signal
+        !matches!(self.config, UplinkConfig::Signal(_))
     }
 
     /// Sends one device's update over its link.
@@ -79,7 +112,7 @@ impl Uplink {
         link: &Link,
         rng: &mut dyn Rng,
     ) -> Result<Arrival, UplinkError> {
-        if self.name == UplinkName::Ideal {
+        if self.config == UplinkConfig::Ideal {
             return Ok(Arrival { received: error_free(link.device, update), cut: 0 });
         }
         let carrier = self.carrier(update.scale(), link)?;

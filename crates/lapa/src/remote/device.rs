@@ -9,8 +9,8 @@ use lapa_privacy::{Event, Histogram};
 use super::answers::{Answers, Cached, Number, Question};
 use super::device_ledger::{DeviceLedger, Spending};
 use super::{DeviceInfo, Refusal, RemoteError, checked};
-use crate::budget::{PrivacyError, of_whole_updates, public_samples};
-use crate::config::{Entropy, Experiment, Histograms};
+use crate::budget::{Histograms, PrivacyError, of_whole_updates, public_samples};
+use crate::config::{Entropy, Experiment};
 use crate::data::{Dataset, Split};
 use crate::device::{self, Batches, Learner, PrivateUpdate, Streams, grid, noisy_counts};
 use crate::error::FederationError;
@@ -93,9 +93,9 @@ impl Device {
         seeded: bool,
         ledger: &Path,
     ) -> Result<Self, RemoteError> {
-        let spec = &experiment.partition;
+        let scheme = &*experiment.partition.scheme;
         let seed = experiment.run.seed;
-        let parts = crate::partition::partition(spec, &data.train.labels, data.classes, seed)
+        let parts = crate::partition::partition(scheme, &data.train.labels, data.classes, seed)
             .map_err(FederationError::from)?;
         let Some(part) = parts.devices.get(device as usize) else {
             let devices = parts.devices.len();
@@ -137,7 +137,7 @@ impl Device {
                 records.labels[at]
             )));
         }
-        if experiment.privacy.initial_sigma.is_some() {
+        if experiment.initial_sigma().is_some() {
             return Err(needs_epsilon());
         }
         let sizes = [records.len() as u32];
@@ -200,7 +200,7 @@ impl Device {
     ) -> Result<Self, RemoteError> {
         let experiment = checked(experiment, seeded)?;
         super::check_outside_model(&experiment)?;
-        if experiment.privacy.initial_sigma.is_some() {
+        if experiment.initial_sigma().is_some() {
             return Err(needs_epsilon());
         }
         if samples == 0 || parameters == 0 {
@@ -235,7 +235,7 @@ impl Device {
             epsilon_ever: self.ledger.largest_epsilon()?,
             delta,
             left,
-            seeded: self.experiment.privacy.entropy == Entropy::Seed,
+            seeded: self.experiment.run.entropy == Entropy::Seed,
         })
     }
 
@@ -271,7 +271,7 @@ impl Device {
             records,
             samples: all,
             batches: Batches::new(experiment, *samples),
-            grid: grid(&experiment.learn, &experiment.privacy)?,
+            grid: grid(experiment)?,
         };
         let draws = draws(experiment);
         answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
@@ -336,14 +336,14 @@ impl Device {
     /// `cost` of its budget, or exact where they are declared public.
     pub fn histogram(&mut self, run: &str, cost: f64) -> Result<Vec<f64>, RemoteError> {
         let exact = || self.label_counts.iter().map(|&count| f64::from(count)).collect();
-        match self.experiment.aggregate.histograms {
+        match self.experiment.aggregate.rule.histograms() {
             None => {
                 return Err(RemoteError::Turn(
                     "aggregate.rule of this device's configuration reads no label histograms",
                 ));
             }
             Some(Histograms::Public) => return Ok(exact()),
-            Some(Histograms::Noisy | Histograms::Exact) => {}
+            Some(Histograms::Noisy(_) | Histograms::Exact) => {}
         }
         let question = Question { run, round: 0, what: "histogram", cost, values: &[] };
         let _lock = self.answers.lock()?;
@@ -413,7 +413,7 @@ fn cached<T: Number>(
 
 /// Source of a device's batches and noise.
 fn draws(experiment: &Experiment) -> Draws {
-    Draws { entropy: experiment.privacy.entropy, seed: experiment.run.seed }
+    Draws { entropy: experiment.run.entropy, seed: experiment.run.seed }
 }
 
 fn open_ledger(

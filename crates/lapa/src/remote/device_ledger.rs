@@ -68,14 +68,13 @@ impl DeviceLedger {
         let kind: Option<FilterKind> =
             known.first().and_then(|known| serde_json::from_str(&known.budget.kind).ok());
         let mut all = declare(experiment, samples, &|_| kind)?;
-        let privacy = &experiment.privacy;
         Ok(Self {
             device,
             account,
             budget: all.swap_remove(place),
             rounds: experiment.run.rounds,
-            run_fraction: privacy.budget_share,
-            repeat: repeat(privacy.entropy),
+            run_fraction: experiment.budget_fraction(),
+            repeat: repeat(experiment.run.entropy),
             ledger,
             odometer: Odometer::default(),
         })

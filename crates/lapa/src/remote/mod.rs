@@ -15,7 +15,7 @@
 //!     model.name = 'logistic'
 //!     run = { rounds = 2, seed = 3 }
 //!     transmit.uplink = 'ideal'
-//!     partition = { iid = 2, non_iid = 0, iid_samples = [20, 40] }
+//!     partition.mix = { iid = 2, non_iid = 0, iid_samples = [20, 40] }
 //!     privacy.epsilon = 8
 //! ";
 //! let experiment = Experiment::from_toml(text, "example", &[])?;
@@ -60,9 +60,8 @@ pub use vet::{Dropped, Reason};
 use lapa_privacy::NoiseKind;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::certified;
-use crate::config::{Entropy, Experiment, UplinkName};
-use crate::radio::Threshold;
+use crate::config::{Entropy, Experiment, word_of};
+use crate::radio::{Threshold, UplinkConfig};
 
 /// A device as its base station knows it: public numbers only.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -97,34 +96,34 @@ pub struct DeviceInfo {
 fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteError> {
     let mut experiment = experiment.clone();
     let refuse = |what: String, instead| Err(RemoteError::Config { what, instead });
-    if experiment.transmit.uplink != UplinkName::Ideal {
+    if experiment.transmit.uplink != UplinkConfig::Ideal {
         let what = format!(
-            "transmit.uplink = {} simulates a radio link between devices in one process",
-            serde_json::to_string(&experiment.transmit.uplink).unwrap_or_default()
+            "transmit.uplink = \"{}\" simulates a radio link between devices in one process",
+            word_of(experiment.transmit.uplink)
         );
         return refuse(what, "transmit.uplink = \"ideal\"");
     }
-    if experiment.aggregate.threshold() != Threshold::None {
+    if experiment.aggregate.threshold != Threshold::None {
         let what = "a threshold on links ([aggregate]) needs the links of a simulation".into();
         return refuse(what, "no ser_threshold and no sinr_threshold_db");
     }
-    if let Some(ledger) = &experiment.privacy.ledger {
-        let what = format!("privacy.ledger = \"{}\" is one for all devices", ledger.display());
+    if let Some(ledger) = &experiment.run.ledger {
+        let what = format!("run.ledger = \"{}\" is one for all devices", ledger.display());
         return refuse(what, "a ledger of its own for each device");
     }
-    if !seeded && !certified(&experiment) {
+    if !seeded && !experiment.is_certified() {
         let what =
             "this configuration gives a device no budget that it could hold itself to".into();
         return refuse(what, "privacy.epsilon on privacy.basis = \"certified\"");
     }
-    experiment.privacy.entropy = if seeded { Entropy::Seed } else { Entropy::Os };
+    experiment.run.entropy = if seeded { Entropy::Seed } else { Entropy::Os };
     Ok(experiment)
 }
 
 /// Refuses settings that a model trained outside of the engine does not go with.
 fn check_outside_model(experiment: &Experiment) -> Result<(), RemoteError> {
     let refuse = |what: &str, instead| Err(RemoteError::Config { what: what.into(), instead });
-    if experiment.privacy.noise == NoiseKind::DiscreteGaussian {
+    if experiment.noise() == NoiseKind::DiscreteGaussian {
         let what = "privacy.noise = \"discrete-gaussian\" rounds the gradients of single samples, \
                     which a model that is trained outside of the engine does not show";
         return refuse(what, "privacy.noise = \"gaussian\"");
@@ -132,7 +131,7 @@ fn check_outside_model(experiment: &Experiment) -> Result<(), RemoteError> {
     if experiment.learn.clip_norm.is_none() {
         return refuse("nothing is clipped", "learn.clip_norm");
     }
-    if experiment.aggregate.rule.reads_labels() {
+    if experiment.aggregate.rule.histograms().is_some() {
         let what = "aggregate.rule goes by labels, of which a model that is trained outside of the engine tells \
                     nothing";
         return refuse(what, "aggregate.rule = \"fedavg\" or \"fedadp\"");

@@ -172,7 +172,8 @@ impl BaseStation {
         }
         let recorded = round::ask_histograms(&mut self.federation)?;
         let Federation { experiment, books, .. } = &self.federation;
-        let fraction = experiment.aggregate.histogram_share;
+        let fraction =
+            experiment.aggregate.rule.histograms().and_then(|sent| sent.budget_fraction());
         let asked = (0..books.devices()).filter(|&device| {
             recorded.as_ref().is_none_or(|recorded| recorded[device as usize].is_some())
         });
@@ -322,7 +323,7 @@ fn prepare(
     let mut station = Station::new(&declared, parameters, samples, evaluator)?;
     // Before anything is on the disk: the first checkpoint has it.
     station.pretrain();
-    let draws = Draws { entropy: experiment.privacy.entropy, seed };
+    let draws = Draws { entropy: experiment.run.entropy, seed };
     let radio = Radio::new(experiment, draws)?;
     // A base station does not know which records its devices hold.
     let partition = partition_digest(devices.iter().map(|_| &[][..]));
@@ -358,7 +359,7 @@ fn check_devices(
                 devices.len() - 1
             )));
         }
-        let (rounds, delta) = (experiment.run.rounds, experiment.privacy.delta);
+        let (rounds, delta) = (experiment.run.rounds, experiment.delta());
         let differs = |what: &str, has: String, expected: String| {
             Err(RemoteError::Devices(format!(
                 "device {place} has {what} {has}, but the base station has {expected}: give both \

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use lapa_privacy::allocate::Basis;
-
 use super::folder::{
     CONFIG, MANIFEST, Manifest, fingerprint_under, not_locked, open_run, read_experiment,
     read_manifest,
 };
 use super::{DEVICES, METRICS, RunError, SUMMARY, Summary, read_summary};
-use crate::budget::round_up;
-use crate::config::{AllocatorName, Experiment, Histograms};
+use crate::budget::{Histograms, round_up};
+use crate::config::{Experiment, Privacy};
 use crate::files::{Folder, FolderLock};
 use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};
 
@@ -162,9 +160,9 @@ fn check_privacy(
     experiment: &Experiment,
     elsewhere: bool,
 ) -> Result<(), String> {
-    let (stated, privacy) = (&summary.privacy, &experiment.privacy);
-    if stated.delta != privacy.delta {
-        return Err(format!("delta {}, but {CONFIG} says {}", stated.delta, privacy.delta));
+    let (stated, delta) = (&summary.privacy, experiment.delta());
+    if stated.delta != delta {
+        return Err(format!("delta {}, but {CONFIG} says {delta}", stated.delta));
     }
     let (provable, spent) = (stated.epsilon_provable, stated.epsilon_spent);
     for (name, epsilon) in [
@@ -186,14 +184,16 @@ fn check_privacy(
     if below(provable, spent) {
         return Err(format!("epsilon_provable {provable}, but epsilon_spent is {spent}"));
     }
-    let certified = privacy.basis == Basis::Certified && privacy.allocator != AllocatorName::None;
+    let certified = experiment.is_certified();
     let proved = match certified {
         false => Some(("epsilon_spent is", spent)),
         // On a ledger of its own a run declares its own budget; real devices declare theirs.
-        true => privacy
-            .epsilon
-            .filter(|_| privacy.ledger.is_none() && !elsewhere)
-            .filter(|_| experiment.aggregate.histograms != Some(Histograms::Exact))
+        true => experiment
+            .privacy
+            .as_ref()
+            .and_then(Privacy::epsilon)
+            .filter(|_| experiment.run.ledger.is_none() && !elsewhere)
+            .filter(|_| experiment.aggregate.rule.histograms() != Some(Histograms::Exact))
             .map(|epsilon| ("privacy.epsilon is", epsilon)),
     };
     if let Some((words, epsilon)) = proved

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use super::{ManifestData, RunError};
 use crate::atomic::write_atomically;
-use crate::config::{AllocatorName, Entropy, Experiment, Histograms};
+use crate::budget::Histograms;
+use crate::config::{Entropy, Experiment};
 use crate::files::{self, Folder, FolderLock};
 
 /// An open run folder. No other process can open it for writing while this lives.
@@ -78,13 +79,12 @@ impl Manifest {
         parameters: usize,
         threads: usize,
     ) -> Self {
-        let privacy = &experiment.privacy;
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
             run: run.into(),
             experiment: fingerprint(experiment),
             seed: experiment.run.seed,
-            entropy: match privacy.entropy {
+            entropy: match experiment.run.entropy {
                 Entropy::Seed => {
                     "seed: simulation, no guarantee against whoever knows the seed".into()
                 }
@@ -97,13 +97,13 @@ impl Manifest {
             parameters,
             upload: format!(
                 "{parameters} gradient values per device and round, {}; {}",
-                match privacy.allocator {
-                    AllocatorName::None => "not noised",
-                    _ => "each with noise",
+                match experiment.privacy {
+                    None => "not noised",
+                    Some(_) => "each with noise",
                 },
-                match experiment.aggregate.histograms {
+                match experiment.aggregate.rule.histograms() {
                     None => "nothing else",
-                    Some(Histograms::Noisy) => "once a histogram of its labels, with noise",
+                    Some(Histograms::Noisy(_)) => "once a histogram of its labels, with noise",
                     Some(Histograms::Public) => "once a histogram of its labels, declared public",
                     Some(Histograms::Exact) => "once a histogram of its labels, not noised",
                 }

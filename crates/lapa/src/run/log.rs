@@ -43,7 +43,7 @@ impl RunLog {
         paths: impl IntoIterator<Item = PathBuf>,
     ) -> Result<(Self, Federation), RunError> {
         let name = new_run_id()?;
-        let (folder, federation) = match prepared.experiment.privacy.ledger.clone() {
+        let (folder, federation) = match prepared.experiment.run.ledger.clone() {
             Some(path) => {
                 // Before a folder is made: the ledger may refuse.
                 let federation = record_in(prepared, &path, &name)?;
@@ -142,7 +142,7 @@ impl RunLog {
 impl Beginning<'_> {
     /// Writes the files that every run folder has from its first moment on.
     fn fill(&self, partial: &Path, name: &str, ledger: &Ledger) -> Result<(), RunError> {
-        let entropy = self.experiment.privacy.entropy;
+        let entropy = self.experiment.run.entropy;
         let data = ManifestData::new(self.origin, entropy, ledger).map_err(PrivacyError::from)?;
         let config = self.experiment.to_toml();
         let path = partial.join(folder::CONFIG);

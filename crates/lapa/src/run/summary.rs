@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunError, SUMMARY};
 use crate::budget::{PrivacyError, PrivacySummary};
-use crate::config::{NoiseControl, SwitchRule};
+use crate::config::NoiseControl;
 use crate::error::FederationError;
 use crate::federation::Federation;
 use crate::files;
@@ -110,7 +110,7 @@ impl Simulation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SwitchingRound {
-    /// One for all devices (switch_rule sum).
+    /// One for all devices (control.switch.rule = "sum").
     All(u32),
     /// One for each device; none if it never sent.
     Each(Vec<Option<u32>>),
@@ -141,9 +141,9 @@ pub struct UnderNoised {
 fn switching_round(federation: &Federation) -> Option<SwitchingRound> {
     let (control, books) = (&federation.experiment.control, &federation.books);
     let each = (0..books.devices()).map(|device| books.switching_round(device));
-    match (control.noise, control.switch_rule) {
-        (NoiseControl::Always, _) => None,
-        (_, Some(SwitchRule::Sum)) => each.max().flatten().map(SwitchingRound::All),
+    match control.noise {
+        NoiseControl::Always => None,
+        noise if noise.goes_by_sum() => each.max().flatten().map(SwitchingRound::All),
         _ => Some(SwitchingRound::Each(each.collect())),
     }
 }

@@ -67,7 +67,7 @@ impl Manifest {
         experiment: &Experiment,
         data: &Origin,
     ) -> Result<(), RunError> {
-        let same = match experiment.privacy.entropy {
+        let same = match experiment.run.entropy {
             Entropy::Seed => self.data.files == data.hashes,
             Entropy::Os => {
                 let path = ledger_of(folder, experiment)?;
@@ -83,7 +83,7 @@ impl Manifest {
 
 /// The ledger of the run in `folder`, which must be there.
 pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBuf, RunError> {
-    let ledger = experiment.privacy.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
+    let ledger = experiment.run.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
     if ledger.is_file() {
         return Ok(ledger);
     }

@@ -45,8 +45,8 @@ impl Devices {
         let run = &experiment.run;
         Ok(Self {
             pool: Pool::new(threads, || Learner::new(Worker::new(network.clone())))?,
-            grid: grid(&experiment.learn, &experiment.privacy)?,
-            draws: Draws { entropy: experiment.privacy.entropy, seed: run.seed },
+            grid: grid(experiment)?,
+            draws: Draws { entropy: experiment.run.entropy, seed: run.seed },
             rooms: Vec::new(),
             experiment: experiment.clone(),
             data,

@@ -50,7 +50,7 @@ pub enum ExactLossError {
     /// It would tell what a private run keeps to its devices.
     #[error(
         "exact losses and gradients of devices are not private and can be had in simulations only: \
-         `privacy.entropy` must be \"seed\", and it is \"os\""
+         `run.entropy` must be \"seed\", and it is \"os\""
     )]
     NotASimulation,
     /// The parameters of another model.
@@ -88,7 +88,7 @@ impl Simulation {
     /// so many are taken, evenly from their list. Samples are computed in blocks of up to 250, taken
     /// evenly as well; with batch norm each has statistics of its own.
     ///
-    /// Not private: for simulations only, and refused with `privacy.entropy = "os"`. The same for
+    /// Not private: for simulations only, and refused with `run.entropy = "os"`. The same for
     /// any number of threads.
     pub fn exact_loss(
         &self,
@@ -96,7 +96,7 @@ impl Simulation {
         weights: &[f64],
         most_samples: Option<NonZeroUsize>,
     ) -> Result<ExactLoss, ExactLossError> {
-        if self.experiment().privacy.entropy == Entropy::Os {
+        if self.experiment().run.entropy == Entropy::Os {
             return Err(ExactLossError::NotASimulation);
         }
         let expected = self.network().parameter_count();

@@ -35,7 +35,7 @@ impl Load<'_> {
     /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].
     pub fn check(&self, experiment: &Experiment) -> Result<(), FederationError> {
         let q = self.network.parameter_count() as u64;
-        let on_grid = grid(&experiment.learn, &experiment.privacy)?.is_some();
+        let on_grid = grid(experiment)?.is_some();
         let batch = match on_grid {
             true => self.largest.min(1) as usize,
             false => largest_batch(experiment, self.largest),
@@ -85,7 +85,7 @@ impl Load<'_> {
 fn largest_batch(experiment: &Experiment, samples: u32) -> usize {
     let (learn, all) = (&experiment.learn, samples as usize);
     let mean = learn.batch_fraction * f64::from(samples);
-    match (learn.update, experiment.privacy.sampling) {
+    match (learn.update, experiment.learn.sampling) {
         // In equal batches, as `Learner` cuts them.
         (Update::Epoch, _) => all.div_ceil((1.0 / learn.batch_fraction).round().max(1.0) as usize),
         (_, BatchSampling::Full) => all,
@@ -118,7 +118,7 @@ mod tests {
             threads: 2,
             test_images: 300,
         };
-        match load.check(&experiment(&["privacy.sampling=full"])) {
+        match load.check(&experiment(&["learn.sampling=full"])) {
             Ok(()) => None,
             Err(FederationError::TooLarge(error)) => Some(*error),
             Err(error) => panic!("{error}"),

@@ -43,7 +43,7 @@ impl Setup {
         // Before the partition, which takes the labels to be below the number of classes.
         check(&experiment, shape(&data), &network)?;
         let partition = crate::partition::partition(
-            &experiment.partition,
+            &*experiment.partition.scheme,
             &data.train.labels,
             data.classes,
             experiment.run.seed,
@@ -89,7 +89,7 @@ impl Setup {
         let network = Arc::new(network);
         let evaluator = Evaluator::new(network.clone(), data.test.clone(), threads)?;
         let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
-        let draws = Draws { entropy: experiment.privacy.entropy, seed };
+        let draws = Draws { entropy: experiment.run.entropy, seed };
         let mut radio = Radio::new(&experiment, draws)?;
         radio.try_links(&station.participants())?;
         let origin = data.origin();

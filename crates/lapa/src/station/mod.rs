@@ -66,7 +66,7 @@ impl Station {
                 statistics: vec![0.0; network.map_or(0, |network| network.statistics_count())],
             },
             delta: GlobalDelta::default(),
-            weighting: Weighting::new(&experiment.aggregate, samples.len()),
+            weighting: Weighting::new(experiment.aggregate.rule, samples.len()),
             allocator: allocator::allocator(experiment, &samples)?,
             samples,
             evaluator,
@@ -197,7 +197,7 @@ impl Station {
 
     /// True if label histograms are needed and have not arrived.
     pub(crate) fn needs_labels(&self) -> bool {
-        self.experiment.aggregate.rule.reads_labels() && !self.weighting.knows_labels()
+        self.experiment.aggregate.rule.histograms().is_some() && !self.weighting.knows_labels()
     }
 
     /// Takes the label counts of all devices, as they were sent.

@@ -17,7 +17,7 @@ pub fn experiment(changes: &[&str]) -> Experiment {
         run = { rounds = 6, seed = 3, threads = 1, evaluate_every = 6, checkpoint_every = 4 }
         model.name = 'logistic'
         learn = { batch_fraction = 0.25, momentum = 0 }
-        partition = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
+        partition.mix = { iid = 2, non_iid = 2, iid_samples = [60, 120], non_iid_samples = [60, 120] }
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
     Experiment::from_toml(text, "test", &changes).unwrap()

@@ -15,8 +15,8 @@ use super::common::{data, experiment};
 
 /// An experiment that records in `ledger`.
 fn shared(ledger: &Path, changes: &[&str]) -> Experiment {
-    let mut experiment = experiment(&[&["privacy.sampling=fixed"], changes].concat());
-    experiment.privacy.ledger = Some(ledger.into());
+    let mut experiment = experiment(&[&["learn.sampling=fixed"], changes].concat());
+    experiment.run.ledger = Some(ledger.into());
     experiment
 }
 
@@ -147,7 +147,7 @@ fn a_resumed_run_counts_earlier_runs_to_the_bit() {
 /// An older copy of the ledger, put back after the last checkpoint: the metrics know better.
 #[test]
 fn a_ledger_that_has_forgotten_releases_is_refused() {
-    let changes = ["privacy.entropy=os", "privacy.epsilon=8", "privacy.allocator=arb"];
+    let changes = ["run.entropy=os", "privacy.epsilon=8", "privacy.allocator=arb"];
     for summary in ["observe.devices=list", "observe.devices=summary"] {
         let place = TempDir::new().unwrap();
         let [out, ledger, old, newest] =
@@ -198,11 +198,9 @@ fn real_releases_leave_no_plain_hash_of_the_data() {
     let joined = Sha256::digest(plain.concat());
     let joined: String = joined.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut names = Vec::new();
-    for (out, entropy) in [
-        ("seeded", "privacy.entropy=seed"),
-        ("real", "privacy.entropy=os"),
-        ("again", "privacy.entropy=os"),
-    ] {
+    for (out, entropy) in
+        [("seeded", "run.entropy=seed"), ("real", "run.entropy=os"), ("again", "run.entropy=os")]
+    {
         let out = place.path().join(out);
         let real = entropy.ends_with("os");
         let run = Run::create(experiment(&["privacy.epsilon=8", entropy]), data(), &out).unwrap();
@@ -238,7 +236,7 @@ fn real_releases_leave_no_plain_hash_of_the_data() {
 fn seeded_and_real_runs_share_an_account() {
     let place = TempDir::new().unwrap();
     let ledger = place.path().join("shared.db");
-    for (out, entropy) in [("seeded", "privacy.entropy=seed"), ("real", "privacy.entropy=os")] {
+    for (out, entropy) in [("seeded", "run.entropy=seed"), ("real", "run.entropy=os")] {
         let experiment = shared(&ledger, &["privacy.allocator=arb", "privacy.epsilon=8", entropy]);
         let mut told = Vec::new();
         let run = Run::create(experiment, data(), &place.path().join(out)).unwrap();

@@ -42,7 +42,7 @@ fn initial_sigma_is_that_of_a_device_of_mean_size() {
     for changes in [
         &["privacy.initial_sigma=0.2"][..],
         &["privacy.initial_sigma=0.2", "privacy.allocator=lapa"],
-        &["privacy.initial_sigma=0.2", "privacy.sampling=full", "learn.batch_fraction=1"],
+        &["privacy.initial_sigma=0.2", "learn.sampling=full", "learn.batch_fraction=1"],
         &["profile=paper", "privacy.initial_sigma=0.2"],
         &["profile=paper", "privacy.initial_sigma=0.2", "privacy.allocator=uniform"],
     ] {
@@ -66,8 +66,8 @@ fn budgets_hold_and_the_ledger_agrees() {
         (0.5, &["privacy.allocator=uniform", "privacy.adjacency=replace-one"]),
         (2.0, &["privacy.allocator=lapa", "run.participation=0.5"]),
         (2.0, &["privacy.allocator=arb", "privacy.adjacency=add-remove"]),
-        (1.0, &["privacy.allocator=lapa", "privacy.sampling=fixed"]),
-        (1.0, &["privacy.allocator=lapa", "privacy.sampling=full", "learn.batch_fraction=1"]),
+        (1.0, &["privacy.allocator=lapa", "learn.sampling=fixed"]),
+        (1.0, &["privacy.allocator=lapa", "learn.sampling=full", "learn.batch_fraction=1"]),
         (1.0, &["privacy.allocator=arb", "privacy.noise=discrete-gaussian"]),
     ] {
         let budget = format!("privacy.epsilon={epsilon}");
@@ -140,7 +140,7 @@ fn the_paper_s_claim_and_what_can_be_proved() {
 /// the base station's own images, and no raw value enters the records of a real release.
 #[test]
 fn real_releases_record_only_what_the_base_station_sees() {
-    let changes = ["privacy.epsilon=1", "privacy.entropy=os"];
+    let changes = ["privacy.epsilon=1", "run.entropy=os"];
     let mut unrecorded = federation(&changes);
     assert!(unrecorded.next_round().unwrap_err().to_string().contains("need a ledger in a file"));
     let place = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ fn answers_that_are_none_are_dropped_and_named() {
 /// Honest answers pass in `simulator.rs`; ten times one does not.
 #[test]
 fn an_answer_longer_than_clip_and_noise_allow_is_dropped() {
-    let mut setting = Setting::new(&["privacy.epsilon=8", "privacy.sampling=fixed"]);
+    let mut setting = Setting::new(&["privacy.epsilon=8", "learn.sampling=fixed"]);
     let mut station = setting.station();
     let questions = station.ask(&ALL).unwrap();
     let mut answers = setting.answers(&station, &questions);
@@ -75,7 +75,7 @@ fn a_question_asked_again_is_answered_the_same_and_costs_nothing() {
 
 #[test]
 fn devices_of_the_operating_system_are_not_the_seed() {
-    let changes = ["privacy.epsilon=8", "privacy.entropy=seed"];
+    let changes = ["privacy.epsilon=8", "run.entropy=seed"];
     let mut models = Vec::new();
     for _ in 0..2 {
         let mut setting = Setting::with(&changes, false);

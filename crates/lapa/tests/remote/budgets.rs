@@ -21,7 +21,7 @@ fn refusal(setting: &mut Setting, run: &str, round: u32, share: f64) -> Refusal 
 fn a_greedy_share_is_refused_and_nothing_is_spent() {
     for changes in [
         &["privacy.epsilon=8", "privacy.allocator=lapa"][..],
-        &["privacy.epsilon=8", "privacy.allocator=lapa", "privacy.sampling=fixed"],
+        &["privacy.epsilon=8", "privacy.allocator=lapa", "learn.sampling=fixed"],
         &["privacy.epsilon=8"],
     ] {
         for seeded in [true, false] {
@@ -42,7 +42,7 @@ fn a_greedy_share_is_refused_and_nothing_is_spent() {
 fn a_budget_holds_over_rounds_runs_and_restarts() {
     for changes in [
         &["privacy.epsilon=8", "privacy.allocator=lapa"][..],
-        &["privacy.epsilon=8", "privacy.allocator=lapa", "privacy.sampling=fixed"],
+        &["privacy.epsilon=8", "privacy.allocator=lapa", "learn.sampling=fixed"],
     ] {
         let mut setting = Setting::with(changes, false);
         let parameters = vec![0.0; setting.facts()[1].parameters];

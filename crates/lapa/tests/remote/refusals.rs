@@ -24,13 +24,13 @@ fn what_only_a_simulation_has_is_refused() {
     let ideal = "transmit.uplink=ideal";
     let threshold = error_of(&[noisy, ideal, "aggregate.ser_threshold=0.1"]);
     assert!(threshold.contains("a threshold on links"), "{threshold}");
-    let ledger = error_of(&[noisy, ideal, "privacy.ledger=shared.db"]);
-    assert!(ledger.contains("privacy.ledger = \"shared.db\" is one for all"), "{ledger}");
+    let ledger = error_of(&[noisy, ideal, "run.ledger=shared.db"]);
+    assert!(ledger.contains("run.ledger = \"shared.db\" is one for all"), "{ledger}");
 }
 
 #[test]
 fn a_real_device_needs_a_budget() {
-    for changes in [&["privacy.allocator=none"][..], &["profile=paper", "privacy.epsilon=8"]] {
+    for changes in [&["privacy=none"][..], &["profile=paper", "privacy.epsilon=8"]] {
         let changes: Vec<&str> = changes.iter().copied().chain(["transmit.uplink=ideal"]).collect();
         let error = error(&changes, false);
         assert!(error.contains("no budget that it could hold itself to"), "{error}");
@@ -111,7 +111,7 @@ fn calls_out_of_turn_say_so() {
     let mut setting = Setting::new(&[
         "privacy.epsilon=8",
         "aggregate.rule=wasserstein",
-        "aggregate.histograms=noisy",
+        "aggregate.wasserstein.histograms=noisy",
     ]);
     let mut station = setting.station();
     let error = station.ask(&[0]).unwrap_err().to_string();
@@ -128,7 +128,7 @@ fn calls_out_of_turn_say_so() {
 /// Warnings of a real federation were lost once.
 #[test]
 fn a_base_station_hears_warnings_with_its_first_round() {
-    let sizes = ["partition.iid=4", "partition.non_iid=0", "partition.iid_samples=110"];
+    let sizes = ["partition.mix.iid=4", "partition.mix.non_iid=0", "partition.mix.iid_samples=110"];
     let changes = [&["privacy.epsilon=8", "privacy.delta=0.01"][..], &sizes].concat();
     let mut setting = Setting::new(&changes);
     let mut station = setting.station();

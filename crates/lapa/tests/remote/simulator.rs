@@ -7,9 +7,9 @@ const ALL: [u32; 4] = [0, 1, 2, 3];
 /// Every way that the releases of a device can be declared, and weights that need histograms.
 const CASES: &[&[&str]] = &[
     &["privacy.epsilon=8"],
-    &["privacy.epsilon=8", "privacy.allocator=uniform", "privacy.sampling=fixed"],
+    &["privacy.epsilon=8", "privacy.allocator=uniform", "learn.sampling=fixed"],
     &["privacy.epsilon=8", "privacy.allocator=lapa"],
-    &["privacy.epsilon=8", "privacy.allocator=lapa", "privacy.sampling=fixed"],
+    &["privacy.epsilon=8", "privacy.allocator=lapa", "learn.sampling=fixed"],
     &["privacy.epsilon=4", "privacy.allocator=arb", "learn.momentum=0.9", "learn.averaging=0.5"],
     &["privacy.epsilon=8", "privacy.noise=discrete-gaussian"],
     &["privacy.epsilon=8", "privacy.adjacency=add-remove"],
@@ -20,10 +20,10 @@ const CASES: &[&[&str]] = &[
         "privacy.allocator=lapa",
         "model.name=logistic",
     ],
-    &["privacy.epsilon=8", "aggregate.rule=wasserstein", "aggregate.histograms=noisy"],
-    &["privacy.epsilon=8", "aggregate.rule=noise-aware", "aggregate.histograms=public"],
+    &["privacy.epsilon=8", "aggregate.rule=wasserstein", "aggregate.wasserstein.histograms=noisy"],
+    &["privacy.epsilon=8", "aggregate.rule=noise-aware", "aggregate.noise-aware.histograms=public"],
     &["privacy.epsilon=8", "aggregate.rule=fedadp", "run.participation=0.5"],
-    &["privacy.allocator=none"],
+    &["privacy=none"],
     &["privacy.epsilon=8", "model.start=random", "run.rounds=3"],
 ];
 
@@ -72,7 +72,11 @@ fn seeded_devices_give_the_model_of_the_simulator_bit_by_bit() {
 fn processes_that_restart_after_every_message_change_nothing() {
     for case in [
         &["privacy.epsilon=8", "privacy.allocator=lapa"][..],
-        &["privacy.epsilon=8", "aggregate.rule=wasserstein", "aggregate.histograms=noisy"],
+        &[
+            "privacy.epsilon=8",
+            "aggregate.rule=wasserstein",
+            "aggregate.wasserstein.histograms=noisy",
+        ],
     ] {
         let mut setting = Setting::new(case);
         let mut simulator = common::federation(&ideal(case));

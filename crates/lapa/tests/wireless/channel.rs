@@ -26,11 +26,11 @@ pub(super) fn renyi(order: f64, rate: f64, z: f64) -> f64 {
 
 /// What each kind of run releases, with κ = 1.
 const KINDS: [&[&str]; 4] = [
-    &["privacy.epsilon=2", "privacy.sampling=fixed"],
+    &["privacy.epsilon=2", "learn.sampling=fixed"],
     &[
         "privacy.epsilon=1",
         "privacy.allocator=lapa",
-        "privacy.sampling=full",
+        "learn.sampling=full",
         "learn.batch_fraction=1",
     ],
     &["privacy.epsilon=4", "privacy.allocator=lapa"],
@@ -58,7 +58,7 @@ fn the_recorded_noise_of_the_channel_is_that_of_the_link() {
                         (shown.sigma_channel, trust)
                     );
                     let batch = learn.batch_fraction * f64::from(shown.samples);
-                    let bound = match kind.iter().any(|key| key.starts_with("privacy.sampling")) {
+                    let bound = match kind.iter().any(|key| key.starts_with("learn.sampling")) {
                         true => clip * clip,
                         false => clip * clip * (1.0 + 1.0 / batch),
                     };
@@ -81,7 +81,7 @@ fn trusted_noise_lowers_the_cost_and_keeps_the_budget() {
             let mut recording = Recording::new(&[kind, &ANALOG, &[&*trusted]].concat());
             let (learn, epsilon) = {
                 let experiment = recording.federation.experiment();
-                (experiment.learn.clone(), experiment.privacy.epsilon.unwrap())
+                (experiment.learn.clone(), experiment.privacy.as_ref().unwrap().epsilon().unwrap())
             };
             let records = recording.rounds(6);
             for device in records.iter().flat_map(devices) {
@@ -137,7 +137,7 @@ fn trusted_noise_lowers_the_cost_and_keeps_the_budget() {
 fn untrusted_noise_changes_no_cost() {
     // What these release does not depend on what was received.
     for kind in [
-        &["privacy.epsilon=2", "privacy.sampling=fixed"][..],
+        &["privacy.epsilon=2", "learn.sampling=fixed"][..],
         &["privacy.epsilon=8"],
         &["privacy.epsilon=2", "privacy.noise=discrete-gaussian"],
         &["profile=paper", "privacy.epsilon=8", "privacy.allocator=uniform"],

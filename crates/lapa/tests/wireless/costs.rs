@@ -9,14 +9,19 @@ fn bytes_airtime_and_energy_are_what_the_symbols_take() {
     let rate = "transmit.symbol_rate_hz=2e5";
     // 7850 values: as many symbols of 4 bytes each; 39250 bits are 9813 symbols of 4, and 4907
     // bytes.
-    let digital = ["transmit.bits=5", "transmit.modulation=16-qam"];
+    let modulation = "transmit.modulation=16-qam";
     for (uplink, symbols, bytes) in [
         (&["transmit.uplink=ideal"][..], 0.0, 31_400),
         (&["transmit.uplink=analog"], 7850.0, 31_400),
         (&["transmit.uplink=signal"], 7850.0, 31_400),
-        (&[&["transmit.uplink=digital"], &digital[..]].concat(), 9813.0, 4907),
+        (&["transmit.uplink=digital", "transmit.digital.bits=5", modulation], 9813.0, 4907),
         (
-            &[&["transmit.uplink=signal", "transmit.symbols=digital"], &digital[..]].concat(),
+            &[
+                "transmit.uplink=signal",
+                "transmit.signal.symbols=digital",
+                "transmit.signal.digital.bits=5",
+                modulation,
+            ],
             9813.0,
             4907,
         ),
@@ -40,12 +45,18 @@ fn bytes_airtime_and_energy_are_what_the_symbols_take() {
 fn label_histograms_are_counted_with_the_first_round() {
     for (changes, sending) in [
         (&["privacy.epsilon=8"][..], 4),
-        (&["aggregate.histograms=public"], 4),
+        (&["HISTOGRAMS=public"], 4),
         (&["profile=paper", "privacy.epsilon=8"], 4),
         (&["run.participation=0.5"], 2),
     ] {
         for rule in ["aggregate.rule=wasserstein", "aggregate.rule=noise-aware"] {
-            let mut federation = federation(&[changes, &[rule]].concat());
+            let name = rule.replace("rule=", "");
+            let changes: Vec<_> = changes
+                .iter()
+                .map(|change| change.replace("HISTOGRAMS", &format!("{name}.histograms")))
+                .collect();
+            let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+            let mut federation = federation(&[&changes[..], &[rule]].concat());
             let bytes: Vec<u64> =
                 (0..3).map(|_| federation.next_round().unwrap().uplink_bytes).collect();
             let updates = sending * 31_400;

@@ -30,11 +30,11 @@ fn a_noisy_histogram_costs_its_share_of_the_budget() {
     for (changes, share, sensitivity) in [
         (&["privacy.epsilon=8"][..], 0.02, 1.0),
         (&["privacy.epsilon=1", "privacy.allocator=lapa"], 0.02, 1.0),
-        (&["privacy.epsilon=8", "aggregate.histogram_share=0.3"], 0.3, 1.0),
+        (&["privacy.epsilon=8", "aggregate.wasserstein.noisy.budget_fraction=0.3"], 0.3, 1.0),
         (&["privacy.epsilon=2", "privacy.adjacency=add-remove"], 0.02, 1.0),
-        (&["privacy.epsilon=2", "privacy.sampling=fixed"], 0.02, 2f64.sqrt()),
+        (&["privacy.epsilon=2", "learn.sampling=fixed"], 0.02, 2f64.sqrt()),
         (
-            &["privacy.epsilon=2", "privacy.sampling=full", "learn.batch_fraction=1"],
+            &["privacy.epsilon=2", "learn.sampling=full", "learn.batch_fraction=1"],
             0.02,
             2f64.sqrt(),
         ),
@@ -42,7 +42,8 @@ fn a_noisy_histogram_costs_its_share_of_the_budget() {
         (&["privacy.epsilon=4", "transmit.uplink=analog"], 0.02, 1.0),
     ] {
         let mut recording = Recording::new(&[changes, &[RULE]].concat());
-        let epsilon = recording.federation.experiment().privacy.epsilon.unwrap();
+        let epsilon =
+            recording.federation.experiment().privacy.as_ref().unwrap().epsilon().unwrap();
         let records = recording.rounds(6);
         for device in 0..4 {
             let filter = recording.federation.books().declared(device).unwrap().clone();
@@ -90,7 +91,7 @@ fn a_noisy_histogram_costs_its_share_of_the_budget() {
 #[test]
 fn public_histograms_cost_nothing_and_it_is_said() {
     for changes in [&["privacy.epsilon=8"][..], &["profile=paper", "privacy.epsilon=8"]] {
-        let public = ["aggregate.histograms=public", RULE];
+        let public = ["aggregate.wasserstein.histograms=public", RULE];
         let mut recording = Recording::new(&[changes, &public].concat());
         recording.rounds(2);
         for device in 0..4 {
@@ -158,6 +159,6 @@ fn noise_on_the_counts_is_that_of_the_record() {
         let whole = counts.iter().flatten().all(|count| count.fract() == 0.0);
         assert_eq!(whole, !changes.is_empty());
     }
-    let os = ["privacy.entropy=os"];
+    let os = ["run.entropy=os"];
     assert_ne!(collected(&os).0, collected(&os).0);
 }

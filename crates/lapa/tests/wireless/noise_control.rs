@@ -19,11 +19,11 @@ const PAPER: [&[&str]; 2] = [
 ];
 
 const CERTIFIED: [&[&str]; 4] = [
-    &["privacy.epsilon=2", "privacy.sampling=fixed"],
+    &["privacy.epsilon=2", "learn.sampling=fixed"],
     &[
         "privacy.epsilon=1",
         "privacy.allocator=lapa",
-        "privacy.sampling=full",
+        "learn.sampling=full",
         "learn.batch_fraction=1",
     ],
     &["privacy.epsilon=4"],
@@ -53,7 +53,7 @@ impl Case {
             trust,
             clip: experiment.learn.clip_norm.unwrap(),
             batch_fraction: experiment.learn.batch_fraction,
-            poisson: experiment.privacy.sampling == lapa::config::BatchSampling::Poisson,
+            poisson: experiment.learn.sampling == lapa::config::BatchSampling::Poisson,
         }
     }
 
@@ -229,7 +229,7 @@ fn releases_cost_what_they_have_and_no_more_than_their_share() {
             let case = case.halfway(Case::each).with(&format!("control.noise={noise}"));
             let (recording, records) = case.record();
             let what = &case.changes;
-            let delta = recording.federation.experiment().privacy.delta;
+            let delta = recording.federation.experiment().delta();
             let rate = recording.federation.experiment().learn.learning_rate;
             for device in 0..4 {
                 let filter = recording.federation.books().declared(device).cloned();
@@ -286,7 +286,7 @@ fn releases_cost_what_they_have_and_no_more_than_their_share() {
 #[test]
 fn the_sum_switches_all_and_says_who_has_too_little() {
     for case in cases(&PAPER) {
-        let switch = ["control.noise=switch", "control.switch_rule=sum"];
+        let switch = ["control.noise=switch", "control.switch.rule=sum"];
         let case = case.halfway(Case::together).with(switch[0]).with(switch[1]);
         let (_, records) = case.record();
         let what = &case.changes;
@@ -317,7 +317,7 @@ fn the_sum_switches_all_and_says_who_has_too_little() {
 
 /// The aggregate's error in round 1, on one device: what arrives less the gradient itself.
 fn arrives(changes: &[&str]) -> (Vec<f64>, DeviceRecord) {
-    let one = ["partition.iid=1", "partition.non_iid=0", "privacy.sampling=fixed"];
+    let one = ["partition.mix.iid=1", "partition.mix.non_iid=0", "learn.sampling=fixed"];
     let moved = |changes: &[&str]| -> (Vec<f64>, RoundRecord) {
         let mut federation = federation(&[&one[..], changes].concat());
         let rate = federation.experiment().learn.learning_rate;
@@ -385,7 +385,7 @@ fn last_noisy_rounds(records: &[RoundRecord]) -> Vec<Option<u32>> {
 /// interruption, and with quantiles in place of the devices.
 #[test]
 fn summaries_tell_when_artificial_noise_ended() {
-    let sum = ["control.noise=switch", "control.switch_rule=sum"];
+    let sum = ["control.noise=switch", "control.switch.rule=sum"];
     for (kind, control) in [
         (PAPER[0], &sum[..]),
         (PAPER[1], &["control.noise=switch"]),

@@ -19,8 +19,8 @@ fn mean_power(norm: f64, release: &Release, steps: u32) -> f64 {
 #[test]
 fn updates_keep_to_their_power() {
     let close = [
-        "partition.labels=1",
-        "partition.non_iid_samples=[30, 45]",
+        "partition.mix.labels=1",
+        "partition.mix.non_iid_samples=[30, 45]",
         "learn.clip_norm=1e-3",
         "learn.learning_rate=1e-3",
     ];
@@ -29,12 +29,12 @@ fn updates_keep_to_their_power() {
         (&["learn.clip=device", "learn.update=epoch"], 4, true),
         (&["learn.clip=sample"], 1, true),
         (&["learn.clip=sample", "learn.update=epoch"], 4, true),
-        (&["privacy.sampling=full", "learn.batch_fraction=1"], 1, true),
+        (&["learn.sampling=full", "learn.batch_fraction=1"], 1, true),
         // Batches of about 15 to 30 samples and of about 1: only their mean is bounded.
-        (&["privacy.sampling=poisson"], 1, false),
-        (&["privacy.sampling=poisson", "learn.batch_fraction=0.015"], 1, false),
+        (&["learn.sampling=poisson"], 1, false),
+        (&["learn.sampling=poisson", "learn.batch_fraction=0.015"], 1, false),
         (&["privacy.epsilon=8"], 1, false),
-        (&["privacy.epsilon=8", "privacy.sampling=fixed"], 1, true),
+        (&["privacy.epsilon=8", "learn.sampling=fixed"], 1, true),
         (&["profile=paper", "privacy.epsilon=8"], 1, true),
     ] {
         let mut federation = federation(&[&close[..], changes].concat());

@@ -33,7 +33,7 @@ const KINDS: [&[&str]; 9] = [
     &["transmit.uplink=signal", "aggregate.rule=fedadp", "privacy.allocator=lapa"],
     &[
         "transmit.uplink=signal",
-        "transmit.symbols=digital",
+        "transmit.signal.symbols=digital",
         "transmit.perfect_sic=false",
         "transmit.receiver=zero-forcing",
         "radio.fading=independent",
@@ -44,7 +44,7 @@ const KINDS: [&[&str]; 9] = [
         "aggregate.rule=wasserstein",
         "privacy.allocator=lapa",
         "privacy.channel_trust=1",
-        "privacy.pid_window=2",
+        "privacy.lapa.window=2",
         "radio.redraw_every=2",
     ],
     &[
@@ -165,7 +165,7 @@ fn a_resumed_run_is_the_undisturbed_run() {
 fn real_releases_are_paid_again() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("run");
-    let changes = ["aggregate.rule=wasserstein", "privacy.epsilon=4", "privacy.entropy=os"];
+    let changes = ["aggregate.rule=wasserstein", "privacy.epsilon=4", "run.entropy=os"];
     kill_in_round_three(create(&changes, &path));
     let capacities: Vec<f64> = {
         let ledger = Ledger::open_read_only(&path.join("ledger.db")).unwrap();

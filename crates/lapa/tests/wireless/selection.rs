@@ -30,7 +30,7 @@ fn who_fails_the_threshold_neither_sends_nor_pays() {
         // Wide limits, since these few samples get much noise.
         &[
             "transmit.uplink=digital",
-            "transmit.range=2",
+            "transmit.digital.range=2",
             "privacy.epsilon=4",
             "aggregate.rule=fedadp",
         ],
@@ -38,7 +38,7 @@ fn who_fails_the_threshold_neither_sends_nor_pays() {
         &[
             "transmit.uplink=signal",
             "privacy.epsilon=4",
-            "privacy.sampling=full",
+            "learn.sampling=full",
             "learn.batch_fraction=1",
         ],
     ] {

@@ -100,17 +100,13 @@ fn analog_adds_the_recorded_noise() {
 #[test]
 fn digital_does_what_its_signals_do() {
     for (modulation, bits) in [("qpsk", 4), ("16-qam", 6), ("bpsk", 8)] {
-        let bits = format!("transmit.bits={bits}");
         let modulation = format!("transmit.modulation={modulation}");
-        let common = [
-            &*bits,
-            &modulation,
-            "transmit.access=orthogonal",
-            "transmit.range=0.1",
-            "transmit.power_w=0.01",
-        ];
-        let quick = [&["transmit.uplink=digital"], &common[..]].concat();
-        let slow = [&["transmit.uplink=signal", "transmit.symbols=digital"], &common[..]].concat();
+        let common = [&*modulation, "transmit.access=orthogonal", "transmit.power_w=0.01"];
+        let [quick, slow] = ["transmit.digital", "transmit.signal.digital"]
+            .map(|table| [format!("{table}.bits={bits}"), format!("{table}.range=0.1")]);
+        let quick = [&["transmit.uplink=digital", &quick[0], &quick[1]], &common[..]].concat();
+        let signal = ["transmit.uplink=signal", "transmit.signal.symbols=digital"];
+        let slow = [&signal[..], &[&slow[0], &slow[1]], &common].concat();
         // What is compared with takes no bits.
         let (ideal, _) = first_round(&[]);
         let [quick, slow] = [quick, slow].map(|changes| {

@@ -22,12 +22,12 @@ fn samples_of(record: &RoundRecord) -> Vec<u32> {
 fn wasserstein_weights_follow_from_the_label_counts() {
     for (changes, metric, floor) in [
         (&[][..], GroundMetric::TotalVariation, 0.2),
-        (&["aggregate.metric=label-distance"], GroundMetric::LabelDistance, 0.5),
-        (&["aggregate.floor=0.6"], GroundMetric::TotalVariation, 0.6),
+        (&["aggregate.wasserstein.metric=label-distance"], GroundMetric::LabelDistance, 0.5),
+        (&["aggregate.wasserstein.floor=0.6"], GroundMetric::TotalVariation, 0.6),
         (&["transmit.uplink=digital"], GroundMetric::TotalVariation, 0.2),
         (&["privacy.epsilon=4"], GroundMetric::TotalVariation, 0.2),
     ] {
-        let public = ["aggregate.rule=wasserstein", "aggregate.histograms=public"];
+        let public = ["aggregate.rule=wasserstein", "aggregate.wasserstein.histograms=public"];
         let mut federation = federation(&[&public[..], changes].concat());
         let counts: Vec<Vec<f64>> = federation
             .partition()
@@ -69,7 +69,7 @@ fn wasserstein_weights_follow_from_the_label_counts() {
 #[test]
 fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
     for changes in [
-        &["aggregate.noise_weight=2"][..],
+        &["aggregate.noise-aware.noise_weight=2"][..],
         &["privacy.epsilon=4"],
         &["privacy.epsilon=4", "transmit.uplink=analog", "radio.noise_power_w=1e-12"],
         &["privacy.epsilon=4", "transmit.uplink=analog", "aggregate.sinr_threshold_db=6"],
@@ -85,7 +85,12 @@ fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
             let samples: Vec<u32> = sent.iter().map(|d| d.samples).collect();
             let variances: Vec<f64> =
                 sent.iter().map(|d| d.sigma_artificial.powi(2) + d.sigma_channel.powi(2)).collect();
-            let eta = federation.experiment().aggregate.noise_weight.unwrap();
+            let lapa::station::aggregate::Rule::NoiseAware(config) =
+                federation.experiment().aggregate.rule
+            else {
+                panic!()
+            };
+            let eta = config.noise_weight;
             let global = histogram::global(labels);
             let rule = noise_aware::weights(&distributions, &global, &samples, &variances, eta);
             for (device, weight) in sent.iter().zip(rule) {
@@ -107,7 +112,7 @@ fn gradients(federation: &Simulation) -> Vec<Vec<f32>> {
             records: &federation.data().train,
             samples: &data.samples,
             batches: Batches {
-                sampling: experiment.privacy.sampling,
+                sampling: experiment.learn.sampling,
                 public_samples: data.samples.len() as u32,
                 zero_if_not_finite: false,
                 keeps_places: true,

@@ -19,7 +19,7 @@ QUICKSTART = {
     "run": {"rounds": 5, "evaluate_every": 1},
     "data": {"name": "synthetic"},
     "model": {"name": "logistic"},
-    "partition": {"scheme": "dirichlet", "concentration": 0.5},
+    "partition": {"scheme": "dirichlet", "dirichlet": {"concentration": 0.5}},
     "privacy": {"epsilon": 8.0},
     "transmit": {"uplink": "ideal"},
 }
@@ -81,7 +81,7 @@ def _configuration(options: argparse.Namespace) -> str:
     """The configuration with all changes, as TOML."""
     if options.config is None:
         sections = {name: dict(keys) for name, keys in QUICKSTART.items()}
-        sections["partition"]["devices"] = options.nodes
+        sections["partition"]["dirichlet"]["devices"] = options.nodes
     else:
         sections = tomllib.loads(options.config.read_text())
     changes = options.changes + ([f"run.rounds={options.rounds}"] if options.rounds else [])

@@ -28,7 +28,7 @@ fn experiment(flags: &[&str]) -> Result<Experiment, Failure> {
 }
 
 fn links(experiment: &Experiment) -> Result<Vec<Link>, Failure> {
-    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     Ok(Links::new(experiment)?.of(1, &devices)?)
 }
 
@@ -104,7 +104,7 @@ fn shares(
 
 /// Positions, channels and links of 100,000 devices, by what the receiver does.
 fn tables(budget: Duration, figures: &mut Map<String, Value>) -> Result<(), Failure> {
-    let many = ["partition.scheme=iid", "partition.devices=100000"];
+    let many = ["partition.scheme=iid", "partition.iid.devices=100000"];
     let with = |flags: &[&str]| experiment(&[&many, flags].concat());
     let imperfect = "transmit.perfect_sic=false";
     let [perfect, matched, mmse] = [

@@ -204,8 +204,8 @@ fn federation(data: &Dataset, threads: u32) -> Result<Simulation, Failure> {
         "run.rounds=1000000".into(),
         "run.evaluate_every=1000000".into(),
         format!("run.threads={threads}"),
-        format!("partition.iid_samples={sizes}"),
-        format!("partition.non_iid_samples={sizes}"),
+        format!("partition.mix.iid_samples={sizes}"),
+        format!("partition.mix.non_iid_samples={sizes}"),
     ];
     let flags = flags.iter().map(|flag: &String| Override::parse(flag));
     let flags = flags.collect::<Result<Vec<_>, _>>()?;

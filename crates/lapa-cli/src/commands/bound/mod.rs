@@ -71,11 +71,11 @@ const ITERATIONS: u32 = 6;
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.printing.quiet);
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
-    if experiment.privacy.entropy == Entropy::Os {
+    if experiment.run.entropy == Entropy::Os {
         // Before anything takes time.
         return Err(study(ExactLossError::NotASimulation));
     }
-    let (rounds, devices) = (experiment.run.rounds, experiment.partition.devices);
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
     if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
         return Err(PhaseError::TooLong { rounds, devices }.into());
     }

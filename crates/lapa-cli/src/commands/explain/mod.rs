@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lapa::budget::{PrivacySummary, adversary, round_up};
-use lapa::config::{AllocatorName, Entropy, Experiment};
+use lapa::config::{Entropy, Experiment};
 use lapa::observe::number;
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ impl Figures {
 
     /// Name, value and meaning of each figure.
     fn meanings(&self, experiment: &Experiment) -> Vec<(&'static str, String, String)> {
-        let proven = if lapa::budget::certified(experiment) {
+        let proven = if experiment.is_certified() {
             "the budget of the worst device, declared before round 1 and enforced"
         } else {
             "ε of the recorded noise, for the worst device"
@@ -161,23 +161,20 @@ impl Figures {
 const MOST_READABLE: f64 = 30.0;
 
 fn trusts_channel(experiment: &Experiment) -> bool {
-    experiment.privacy.channel_trust > 0.0
+    experiment.channel_trust() > 0.0
 }
 
 /// Unit, adjacency and adversary in one line; empty without noise.
 pub fn protection(experiment: &Experiment) -> String {
-    let privacy = &experiment.privacy;
-    if privacy.allocator == AllocatorName::None {
-        return String::new();
-    }
-    let seed = match privacy.entropy {
+    let Some(privacy) = &experiment.privacy else { return String::new() };
+    let seed = match experiment.run.entropy {
         Entropy::Seed => ", unless they know the seed",
         Entropy::Os => "",
     };
     format!(
         "Protects one record ({} adjacency) against {}{seed}",
         privacy.adjacency,
-        adversary(privacy)
+        adversary(privacy.channel_trust)
     )
 }
 

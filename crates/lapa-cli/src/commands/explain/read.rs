@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lapa::budget::{ProofFacts, certified, proof};
-use lapa::config::Experiment;
+use lapa::budget::{ProofFacts, proof};
+use lapa::config::{Experiment, Privacy};
 use lapa::files;
 use lapa::observe::RoundRecord;
 use lapa::run::{CheckedRun, read_summary};
@@ -53,13 +53,14 @@ impl Explained {
         let spent = most(|record| Some(record.devices.summary().spent_provable?.max));
         let promise = elsewhere(&folder);
         let mut facts = ProofFacts { on_trust: promise.is_some(), ..ProofFacts::default() };
-        facts.epsilon = match certified(&experiment) {
+        facts.epsilon = match experiment.is_certified() {
             false if records.is_empty() => f64::INFINITY,
             false => spent,
             true => {
                 let declared = declared(&ledger, &required(&folder, "manifest.json")?);
                 facts.theorem = declared.map(|(_, theorem)| theorem);
-                let own = declared.map(|(epsilon, _)| epsilon).or(experiment.privacy.epsilon);
+                let planned = experiment.privacy.as_ref().and_then(Privacy::epsilon);
+                let own = declared.map(|(epsilon, _)| epsilon).or(planned);
                 promise.or(own).unwrap_or(f64::INFINITY)
             }
         };
@@ -74,7 +75,7 @@ impl Explained {
                     Some(record.devices.summary().spent_claimed?.max)
                 }),
                 epsilon_claimed_total: None,
-                delta: experiment.privacy.delta,
+                delta: experiment.delta(),
             },
             proof: proof(&experiment, &facts),
             folder,
@@ -116,7 +117,7 @@ fn records(folder: &Path) -> Result<Vec<RoundRecord>, Failure> {
 }
 
 fn ledger(folder: &Path, experiment: &Experiment) -> PathBuf {
-    experiment.privacy.ledger.clone().unwrap_or_else(|| folder.join("ledger.db"))
+    experiment.run.ledger.clone().unwrap_or_else(|| folder.join("ledger.db"))
 }
 
 /// The largest ε declared for the data of a run, and the theorem of its filter; `None` without a

@@ -83,7 +83,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
 /// The links of all devices in a round.
 fn links(experiment: &Experiment, round: u32) -> Result<(Links, Vec<Link>), LinkError> {
     let mut links = Links::new(experiment)?;
-    let devices: Vec<u32> = (0..experiment.partition.devices).collect();
+    let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.of(round, &devices)?;
     Ok((links, list))
 }
@@ -118,7 +118,7 @@ impl Limit {
 /// The usual thresholds, and the configured one if it is another.
 fn limits(aggregate: &Aggregate) -> Vec<Limit> {
     let usual = SER_THRESHOLDS.map(Threshold::Ser);
-    let own = Some(aggregate.threshold()).filter(|own| !usual.contains(own));
+    let own = Some(aggregate.threshold).filter(|own| !usual.contains(own));
     usual.into_iter().chain(own).filter_map(Limit::new).collect()
 }
 

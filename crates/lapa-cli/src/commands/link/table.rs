@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use lapa::config::{Experiment, UplinkName};
+use lapa::config::{Experiment, Places};
 use lapa::model::network;
 use lapa::observe::{Quantiles, number};
 use lapa::radio::Threshold;
-use lapa::radio::{Airtime, Link, Links, Uplink};
+use lapa::radio::{Airtime, Link, Links, Uplink, UplinkConfig};
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -70,14 +70,14 @@ impl<'a> Table<'a> {
             network(&experiment.model, rows, cols, classes).map_err(|error| usage(&error))?;
         let coordinates = network.parameter_count();
         let mut transmit = experiment.transmit.clone();
-        if transmit.uplink == UplinkName::Ideal {
+        if transmit.uplink == UplinkConfig::Ideal {
             // It costs nothing; what the links would cost says more.
-            transmit.uplink = UplinkName::Analog;
+            transmit.uplink = UplinkConfig::Analog;
         }
         let uplink = Uplink::new(&transmit).map_err(|error| usage(&error))?;
         let limits = limits(&experiment.aggregate);
-        let threshold = experiment.aggregate.threshold();
-        let ideal = experiment.transmit.uplink == UplinkName::Ideal;
+        let threshold = experiment.aggregate.threshold;
+        let ideal = experiment.transmit.uplink == UplinkConfig::Ideal;
         let all = ideal && threshold == Threshold::None;
         let sends = |link: &Link| all || link.passes(&threshold);
         let row = |link: &Link| -> Result<Row, Failure> {
@@ -108,7 +108,10 @@ impl<'a> Table<'a> {
 
     /// Draws and prints.
     pub fn show(&self, folder: &Path, format: Format) -> Result<(), Failure> {
-        let regions = self.experiment.radio.regions.as_deref().unwrap_or_default();
+        let regions: &[_] = match &self.experiment.radio.places {
+            Places::Positions(_) => &[],
+            Places::Regions(regions) => regions,
+        };
         let plots = lapa_report::plot::plot_links(
             &self.places,
             &self.links,
@@ -197,7 +200,7 @@ impl<'a> Table<'a> {
             self.coordinates,
             self.bytes
         ));
-        if self.experiment.transmit.uplink == UplinkName::Ideal {
+        if self.experiment.transmit.uplink == UplinkConfig::Ideal {
             lines.push(
                 "transmit.uplink = \"ideal\" uses these links for thresholds only; airtime, energy \
                  and bytes are those of \"analog\""

@@ -43,7 +43,7 @@ pub use show::sentence;
 ///
 /// Examples:
 ///   lapa power experiments/control/config.toml
-///   lapa power experiments/control/config.toml -c control.noise=switch -c control.switch_rule=sum
+///   lapa power experiments/control/config.toml -c control.noise=switch -c control.switch.rule=sum
 ///   lapa power my.toml --only closed-form,cma-es --pilot runs/mine-power-1/pilot --format json
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
@@ -79,8 +79,8 @@ pub fn execute(arguments: Arguments) -> Outcome {
     experiment.control.power = PowerChoice::File;
     check(&experiment)?;
     if chosen.contains(&PowerMethod::Ddpg) {
-        let devices = experiment.partition.devices as usize;
-        Settings::from(&experiment.control).check_for(devices).map_err(PhaseError::from)?;
+        let devices = experiment.partition.scheme.devices() as usize;
+        Settings::from(experiment.control.ddpg).check_for(devices).map_err(PhaseError::from)?;
     }
     notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
     let agent = match &arguments.agent {
@@ -176,10 +176,10 @@ fn names() -> PossibleValuesParser {
 /// Where a pilot on private data is charged: where the one that is given was.
 fn ledger(arguments: &Arguments, experiment: &Experiment, out: &Path) -> Result<PathBuf, Failure> {
     let given = match &arguments.pilot {
-        Some(pilot) => RunFolder::open(pilot)?.experiment()?.privacy.ledger,
+        Some(pilot) => RunFolder::open(pilot)?.experiment()?.run.ledger,
         None => None,
     };
-    let configured = experiment.privacy.ledger.clone();
+    let configured = experiment.run.ledger.clone();
     Ok(given.or(configured).unwrap_or_else(|| out.join("ledger.db")))
 }
 
@@ -243,8 +243,8 @@ fn has_only_a_pilot(out: &Path) -> bool {
 }
 
 fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {
-    let settings = Settings::from(&experiment.control);
-    let sizes = Ddpg::sizes(experiment.partition.devices as usize, &settings);
+    let settings = Settings::from(experiment.control.ddpg);
+    let sizes = Ddpg::sizes(experiment.partition.scheme.devices() as usize, &settings);
     Agent::load(path, sizes, settings.learning)
         .map_err(|error| Failure::usage(format!("--agent: {error}")))
 }

@@ -85,8 +85,8 @@ pub fn table_of(
          privacy.channel_trust = {}.\n",
         table(&header, &rows),
         experiment.run.rounds,
-        experiment.privacy.delta,
-        experiment.privacy.channel_trust,
+        experiment.delta(),
+        experiment.channel_trust(),
     );
     if let Some(policy) = choices.iter().find_map(|choice| choice.policy_relative) {
         text += &format!(
@@ -109,7 +109,7 @@ pub fn table_of(
         };
         if best.worst_under_noising > 1.0 {
             text += "Some devices have less noise than privacy requires: the sum rule allows that. Use \
-                     control.switch_rule = \"per-device\" or control.noise = \"top-up\" to avoid \
+                     control.switch.rule = \"per-device\" or control.noise = \"top-up\" to avoid \
                      it.\n";
         }
         text += &format!(

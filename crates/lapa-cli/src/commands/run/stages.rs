@@ -22,7 +22,7 @@ impl Stages {
     pub fn new(mode: Mode, control: &Control) -> Self {
         let pilot = match control.pilot {
             Pilot::Synthetic => "pilot run on synthetic digits (costs no privacy)",
-            Pilot::Private => "pilot run on the devices' own data (charged to their budgets)",
+            Pilot::Private(_) => "pilot run on the devices' own data (charged to their budgets)",
         };
         Self { mode, pilot, reached: 0, choice: None }
     }

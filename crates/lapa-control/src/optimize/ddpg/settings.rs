@@ -1,6 +1,6 @@
 //! How DDPG searches.
 
-use lapa::config::Control;
+use lapa::config::DdpgConfig;
 
 use super::agent::Learning;
 
@@ -9,7 +9,7 @@ const MOST: usize = 1 << 20;
 /// The most bytes of all networks and a batch: 4 GiB.
 const MOST_BYTES: f64 = (1u64 << 32) as f64;
 
-/// How DDPG searches. The defaults of the configuration are those of `[control]`.
+/// How DDPG searches. `[control.ddpg]` has the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Episodes, from 1.
@@ -36,18 +36,18 @@ pub struct SettingsError {
     pub allowed: &'static str,
 }
 
-impl From<&Control> for Settings {
-    fn from(control: &Control) -> Self {
+impl From<DdpgConfig> for Settings {
+    fn from(config: DdpgConfig) -> Self {
         Self {
-            episodes: control.episodes,
-            steps: control.steps,
-            hidden: control.hidden as usize,
-            batch: control.batch as usize,
+            episodes: config.episodes,
+            steps: config.steps,
+            hidden: config.hidden as usize,
+            batch: config.batch as usize,
             learning: Learning {
-                discount: control.discount,
-                soft_update: control.soft_update,
-                actor_rate: control.actor_rate,
-                critic_rate: control.critic_rate,
+                discount: config.discount,
+                soft_update: config.soft_update,
+                actor_rate: config.actor_rate,
+                critic_rate: config.critic_rate,
             },
         }
     }
@@ -69,7 +69,7 @@ impl Settings {
             Ok(())
         } else {
             Err(SettingsError {
-                name: "bytes for control.hidden and control.batch with this many devices",
+                name: "bytes for control.ddpg.hidden and control.ddpg.batch with this many devices",
                 value,
                 allowed: "at most 4294967296",
             })

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::allocate::AllocateError;
-use crate::range::{check, not_negative};
+use super::LapaConfig;
+use crate::allocate::Basis;
 
-/// How the change of the global gradient is measured.
+/// Measure of the change of the global gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PidError {
@@ -19,25 +19,14 @@ pub enum PidError {
     Debiased,
 }
 
-/// Settings of the PID-like error.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pid {
-    /// K_p
-    pub proportional: f64,
-    /// K_s
-    pub integral: f64,
-    /// m: how many of the last m + 1 global gradients are compared.
-    pub window: u32,
-    /// How their change is measured.
-    pub error: PidError,
-}
-
-impl Pid {
-    pub(super) fn checked(self) -> Result<Self, AllocateError> {
-        not_negative("proportional", self.proportional)?;
-        not_negative("integral", self.integral)?;
-        check("window", self.window.into(), self.window >= 2, "at least 2")?;
-        Ok(self)
+impl PidError {
+    /// The measure for a basis unless one is given. The raw norm, as printed, runs away within a few
+    /// rounds: it must be asked for.
+    pub fn default_for(basis: Basis) -> Self {
+        match basis {
+            Basis::Paper => Self::Relative,
+            Basis::Certified => Self::Debiased,
+        }
     }
 }
 
@@ -96,7 +85,7 @@ pub struct Changes {
 ///
 /// Differs from the paper: the sum begins at the first pair of neighbors in the sample (m − 1
 /// terms), since the printed lower index n − m + 1 names an n that is nowhere defined.
-pub fn pid_error(pid: &Pid, window: &[Changes], left_out: Option<usize>) -> Option<f64> {
+pub fn pid_error(config: &LapaConfig, window: &[Changes], left_out: Option<usize>) -> Option<f64> {
     let sampled: Vec<usize> = (0..window.len()).filter(|&i| Some(i) != left_out).collect();
     let errors = sampled.windows(2).map(|pair| match pair[1] - pair[0] {
         1 => window[pair[1]].one,
@@ -105,5 +94,5 @@ pub fn pid_error(pid: &Pid, window: &[Changes], left_out: Option<usize>) -> Opti
     let last = errors.clone().next_back()?;
     let mean = errors.sum::<f64>() / sampled.len() as f64;
     // Finite, so that a checkpoint can hold it.
-    Some((pid.proportional * last + pid.integral * mean).min(f64::MAX))
+    Some((config.proportional * last + config.integral * mean).min(f64::MAX))
 }

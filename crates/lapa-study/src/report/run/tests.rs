@@ -11,21 +11,21 @@ const SMALL: &str = r#"
     profile = "paper"
     run = { rounds = 3, evaluate_every = 1, threads = 1 }
     data.name = "synthetic"
-    partition = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
+    partition.mix = { iid = 2, non_iid = 3, iid_samples = 60, non_iid_samples = 90 }
     model.name = "logistic"
     radio.noise_power_w = 1e-12
     transmit = { uplink = "analog", access = "orthogonal" }
 "#;
 const SWITCH: &str = r#"
     privacy = { initial_sigma = 0.05, channel_trust = 1 }
-    control = { noise = "switch", switch_rule = "sum" }
+    control = { noise = "switch", switch.rule = "sum" }
 "#;
 const CERTIFIED: &str = r#"
     privacy = { basis = "certified", epsilon = 8 }
     learn = { clip = "sample", learning_rate = 5 }
 "#;
 const PLAIN: &str = r#"
-    privacy.allocator = "none"
+    privacy = "none"
     observe.devices = "summary"
 "#;
 
@@ -63,7 +63,7 @@ fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
         "Spent ε without channel noise",
         "Last round with artificial noise",
         "<td class=\"number\">∞</td>",
-        "switch_rule = &quot;sum&quot;",
+        "rule = &quot;sum&quot;",
     ] {
         assert!(html.contains(text), "{text}");
     }

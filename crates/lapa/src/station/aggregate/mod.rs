@@ -16,7 +16,8 @@ mod tests;
 
 pub use fedadp::FedAdp;
 pub use fedavg::fedavg;
+
 pub use model::{GlobalDelta, GlobalModel};
-pub use noise_aware::NOISE_WEIGHT;
-pub use rule::{Weighting, WeightingState};
-pub use wasserstein::{GroundMetric, default_floor};
+pub use noise_aware::NoiseAwareConfig;
+pub use rule::{Rule, Weighting, WeightingState};
+pub use wasserstein::{GroundMetric, WassersteinConfig, default_floor};

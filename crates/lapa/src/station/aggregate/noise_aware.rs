@@ -1,7 +1,27 @@
 //! Weights that trade how well labels are mixed against how much noise is left. They are ours.
 
-/// η unless one is given (experiments/beyond).
-pub const NOISE_WEIGHT: f64 = 0.3;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Histograms;
+
+/// Parameters of rule noise-aware.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoiseAwareConfig {
+    /// Weight η of the noise that is left, beside how labels are mixed.
+    #[schemars(range(min = 1e-6, max = 1e6))]
+    pub noise_weight: f64,
+    /// Way of label histograms to the base station. The default follows privacy.
+    pub histograms: Histograms,
+}
+
+impl Default for NoiseAwareConfig {
+    /// η by experiments/beyond.
+    fn default() -> Self {
+        Self { noise_weight: 0.3, histograms: Histograms::Exact }
+    }
+}
 
 /// What a device without noise has, beside noisy ones: this part of the least variance there is.
 const LEAST_VARIANCE: f64 = 1e-6;

@@ -5,7 +5,12 @@ use proptest::test_runner::RngSeed;
 
 use super::histogram::{global, shares};
 use super::noise_aware::weights;
-use super::{NOISE_WEIGHT, fedavg};
+use super::{NoiseAwareConfig, fedavg};
+
+/// η of a configuration.
+fn usual() -> f64 {
+    NoiseAwareConfig::default().noise_weight
+}
 
 /// Devices of a round: label distributions, samples, noise; and the target.
 #[derive(Debug)]
@@ -140,7 +145,7 @@ fn cases(devices: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
 }
 
 fn noise_weight() -> impl Strategy<Value = f64> {
-    prop_oneof![Just(NOISE_WEIGHT), (-3.0..3.0f64).prop_map(|x| 10f64.powf(x))]
+    prop_oneof![Just(usual()), (-3.0..3.0f64).prop_map(|x| 10f64.powf(x))]
 }
 
 proptest! {
@@ -228,7 +233,7 @@ fn three_devices(variances: [f64; 3]) -> Case {
 /// Σ(|D_k|/|D|)·p_k = u, and ΣG_k²/|D_k| is least at G_k = |D_k|/|D|.
 #[test]
 fn without_noise_weights_are_those_of_fedavg() {
-    for noise_weight in [1e-3, NOISE_WEIGHT, 1e3] {
+    for noise_weight in [1e-3, usual(), 1e3] {
         let case = three_devices([0.0; 3]);
         assert_close(&case.weights(noise_weight), &fedavg(&case.samples), 1e-12);
     }
@@ -240,7 +245,7 @@ fn the_edges_have_weights() {
     assert_eq!(three_devices([1.0, 2.0, 3.0]).of(&[1]).weights(0.1), [1.0]);
     // One device without noise, one that is lost, all that are lost.
     for variances in [[0.0, 1.0, 1.0], [1.0, f64::INFINITY, 1.0], [f64::INFINITY; 3]] {
-        let ours = three_devices(variances).weights(NOISE_WEIGHT);
+        let ours = three_devices(variances).weights(usual());
         assert!((ours.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{ours:?}");
         assert!(ours.iter().all(|&g| (0.0..=1.0).contains(&g)), "{ours:?}");
     }

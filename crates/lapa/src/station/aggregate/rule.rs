@@ -1,19 +1,53 @@
 //! Aggregation weights of a run, and their memory between rounds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{global, shares};
-use super::{FedAdp, GroundMetric, fedavg, noise_aware, wasserstein};
-use crate::config::{Aggregate, Rule};
+use super::{
+    FedAdp, GroundMetric, NoiseAwareConfig, WassersteinConfig, fedavg, noise_aware, wasserstein,
+};
+use crate::budget::Histograms;
 use crate::radio::Received;
 
-/// Aggregation weights by the configured rule.
+/// The rules of a configuration, each with its parameters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// By their numbers of samples.
+    #[default]
+    Fedavg,
+    /// By samples and the angle between a device's update and the mean one (the paper's BEDA).
+    Fedadp,
+    /// By samples and how far a device's labels are from all devices' labels (the paper's rule).
+    Wasserstein(WassersteinConfig),
+    /// So that labels are mixed as over all devices and little noise is left.
+    NoiseAware(NoiseAwareConfig),
+}
+
+impl Rule {
+    /// The way of label histograms to the base station; `None` where weights do not go by labels.
+    pub fn histograms(&self) -> Option<Histograms> {
+        match self {
+            Self::Fedavg | Self::Fedadp => None,
+            Self::Wasserstein(config) => Some(config.histograms),
+            Self::NoiseAware(config) => Some(config.histograms),
+        }
+    }
+
+    /// The ground metric of label distances.
+    fn metric(&self) -> GroundMetric {
+        match self {
+            Self::Wasserstein(config) => config.metric,
+            Self::Fedavg | Self::Fedadp | Self::NoiseAware(_) => GroundMetric::default(),
+        }
+    }
+}
+
+/// How devices are weighted.
 #[derive(Clone, Debug)]
 pub struct Weighting {
     rule: Rule,
-    metric: GroundMetric,
-    floor: f64,
-    noise_weight: f64,
     devices: usize,
     state: WeightingState,
     labels: Labels,
@@ -50,15 +84,11 @@ pub struct WeightingState {
 }
 
 impl Weighting {
-    /// The weights of a configuration, for this many devices.
-    pub fn new(aggregate: &Aggregate, devices: usize) -> Self {
-        let metric = aggregate.metric.unwrap_or_default();
-        let fedadp = (aggregate.rule == Rule::Fedadp).then(|| FedAdp::new(devices));
+    /// The weights of a rule, for this many devices.
+    pub fn new(rule: Rule, devices: usize) -> Self {
+        let fedadp = (rule == Rule::Fedadp).then(|| FedAdp::new(devices));
         Self {
-            rule: aggregate.rule,
-            metric,
-            floor: aggregate.floor.unwrap_or(wasserstein::default_floor(metric)),
-            noise_weight: aggregate.noise_weight.unwrap_or(noise_aware::NOISE_WEIGHT),
+            rule,
             devices,
             state: WeightingState { fedadp, labels: None },
             labels: Labels::default(),
@@ -72,7 +102,7 @@ impl Weighting {
 
     /// Takes the label counts of all devices, as they were sent.
     pub(crate) fn learn_labels(&mut self, counts: Vec<Vec<f64>>) {
-        self.labels = Labels::new(self.metric, &counts);
+        self.labels = Labels::new(self.rule.metric(), &counts);
         self.state.labels = Some(counts);
     }
 
@@ -81,24 +111,32 @@ impl Weighting {
     /// is for equal budgets.
     pub fn prior(&self, devices: &[u32], samples: &[u32]) -> Vec<f64> {
         match self.rule {
-            Rule::Wasserstein if self.knows_labels() => {
+            Rule::Wasserstein(config) if self.knows_labels() => {
                 let distances: Vec<f64> =
                     devices.iter().map(|&device| self.labels.distances[device as usize]).collect();
-                wasserstein::weights(samples, &distances, self.floor)
+                wasserstein::weights(samples, &distances, config.floor)
             }
-            Rule::NoiseAware if self.knows_labels() => {
-                let variances = samples.iter().map(|&n| f64::from(n).powi(-2));
-                self.noise_aware(devices, samples, &variances.collect::<Vec<_>>())
+            Rule::NoiseAware(config) if self.knows_labels() => {
+                let variances: Vec<f64> = samples.iter().map(|&n| f64::from(n).powi(-2)).collect();
+                self.noise_aware(devices, samples, &variances, config)
             }
-            Rule::Fedavg | Rule::Fedadp | Rule::Wasserstein | Rule::NoiseAware => fedavg(samples),
+            Rule::Fedavg | Rule::Fedadp | Rule::Wasserstein(_) | Rule::NoiseAware(_) => {
+                fedavg(samples)
+            }
         }
     }
 
-    fn noise_aware(&self, devices: &[u32], samples: &[u32], variances: &[f64]) -> Vec<f64> {
-        let labels = &self.labels;
+    fn noise_aware(
+        &self,
+        devices: &[u32],
+        samples: &[u32],
+        variances: &[f64],
+        config: NoiseAwareConfig,
+    ) -> Vec<f64> {
+        let (labels, weight) = (&self.labels, config.noise_weight);
         let distributions: Vec<&[f64]> =
             devices.iter().map(|&device| &*labels.distributions[device as usize]).collect();
-        noise_aware::weights(&distributions, &labels.global, samples, variances, self.noise_weight)
+        noise_aware::weights(&distributions, &labels.global, samples, variances, weight)
     }
 
     /// Weights of the devices that an update was received from; they sum to 1.
@@ -108,11 +146,13 @@ impl Weighting {
             let gradients: Vec<&[f32]> = received.iter().map(Received::gradient).collect();
             return fedadp.weights(&devices, samples, &gradients);
         }
-        if self.rule == Rule::NoiseAware && self.knows_labels() {
-            let variances: Vec<f64> = received.iter().map(|r| r.sigma().powi(2)).collect();
-            return self.noise_aware(&devices, samples, &variances);
+        match self.rule {
+            Rule::NoiseAware(config) if self.knows_labels() => {
+                let variances: Vec<f64> = received.iter().map(|r| r.sigma().powi(2)).collect();
+                self.noise_aware(&devices, samples, &variances, config)
+            }
+            _ => self.prior(&devices, samples),
         }
-        self.prior(&devices, samples)
     }
 
     /// State for a checkpoint.
@@ -126,7 +166,7 @@ impl Weighting {
             && state.labels.as_ref().is_none_or(|labels| labels.len() == self.devices);
         if fits {
             if let Some(labels) = &state.labels {
-                self.labels = Labels::new(self.metric, labels);
+                self.labels = Labels::new(self.rule.metric(), labels);
             }
             self.state = state;
         }

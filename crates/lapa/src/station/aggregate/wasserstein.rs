@@ -5,6 +5,28 @@ use serde::{Deserialize, Serialize};
 
 use super::histogram::{global, shares};
 use super::softmax::softmax;
+use crate::budget::Histograms;
+
+/// Parameters of rule wasserstein.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WassersteinConfig {
+    /// Distance between two labels.
+    pub metric: GroundMetric,
+    /// Least distance: smaller ones count as this, so that no device takes all. The default follows
+    /// metric.
+    #[schemars(range(min = 1e-3, max = 100))]
+    pub floor: f64,
+    /// Way of label histograms to the base station. The default follows privacy.
+    pub histograms: Histograms,
+}
+
+impl Default for WassersteinConfig {
+    fn default() -> Self {
+        let metric = GroundMetric::default();
+        Self { metric, floor: default_floor(metric), histograms: Histograms::Exact }
+    }
+}
 
 /// How far apart two labels are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,117 @@
+//! Checks the keys of an experiment against each other.
+//!
+//! Each check tells its first contradiction, since others often follow from it; all checks are
+//! made.
+
+mod air;
+mod control;
+mod privacy;
+
+use serde::Serialize;
+
+use super::choice::word_of;
+use super::document::Document;
+use super::error::ConfigError;
+use super::experiment::{Clip, Experiment, ModelName, Norm, Start};
+use crate::data::{CLASSES, DataName};
+
+/// What a check finds.
+type Check = Result<(), ConfigError>;
+
+/// Every contradiction in an experiment.
+pub(super) fn check(experiment: &Experiment, document: &Document) -> Vec<ConfigError> {
+    let checks: [fn(&Experiment, &Document) -> Check; 17] = [
+        data,
+        model,
+        learn,
+        partition,
+        privacy::batches,
+        privacy::noise,
+        privacy::budget,
+        privacy::sizes,
+        air::places,
+        air::powers,
+        air::interference,
+        air::amplitudes,
+        air::histograms,
+        air::channel_trust,
+        control::noise,
+        control::powers,
+        control::pilot,
+    ];
+    checks.iter().filter_map(|check| check(experiment, document).err()).collect()
+}
+
+fn data(experiment: &Experiment, document: &Document) -> Check {
+    let data = &experiment.data;
+    if let (Some(classes), false) = (data.classes, matches!(data.name, DataName::Idx(_))) {
+        return Err(document.error(
+            &["data.classes", "data.name"],
+            format!(
+                "`data.classes` = {classes} does not go with `data.name` = {}, which has {CLASSES}",
+                word(&data.name)
+            ),
+            "remove data.classes, or use data.name = \"idx:PATH\"",
+        ));
+    }
+    Ok(())
+}
+
+fn model(experiment: &Experiment, document: &Document) -> Check {
+    let model = &experiment.model;
+    if model.name != ModelName::Cnn && model.norm != Norm::None {
+        return Err(document.error(
+            &["model.norm", "model.name"],
+            format!(
+                "`model.norm` = {} does not go with `model.name` = {}: that model has no \
+                 normalization layer, so only \"none\" is allowed",
+                word(model.norm),
+                word(model.name)
+            ),
+            "remove model.norm, or use model.name = \"cnn\"",
+        ));
+    }
+    if model.start == Start::Digits && experiment.data.name == DataName::Synthetic {
+        return Err(document.error(
+            &["model.start", "data.name"],
+            "`model.start` = \"digits\" does not go with `data.name` = \"synthetic\": these are \
+             the digits that the devices hold, so training on them first would not be public",
+            "use model.start = \"random\", or other data",
+        ));
+    }
+    Ok(())
+}
+
+fn learn(experiment: &Experiment, document: &Document) -> Check {
+    let learn = &experiment.learn;
+    if let (Clip::None, Some(norm)) = (learn.clip, learn.clip_norm) {
+        return Err(document.error(
+            &["learn.clip_norm", "learn.clip"],
+            format!("`learn.clip_norm` = {norm} does not go with `learn.clip` = \"none\""),
+            "remove clip_norm, or set clip to \"device\" or \"sample\"",
+        ));
+    }
+    if experiment.model.norm == Norm::Batch && learn.clip == Clip::Sample {
+        return Err(document.error(
+            &["model.norm", "learn.clip", "profile"],
+            "`model.norm` = \"batch\" does not go with `learn.clip` = \"sample\": batch norm makes \
+             one sample's gradient depend on the other samples of the batch",
+            "use group norm (model.norm = \"group\"), or clip the device's upload \
+             (learn.clip = \"device\")",
+        ));
+    }
+    Ok(())
+}
+
+fn partition(experiment: &Experiment, document: &Document) -> Check {
+    experiment.partition.scheme.check().map_err(|error| {
+        let key = error.key().unwrap_or("scheme");
+        let paths = [&format!("partition.{key}"), "partition.mix.non_iid"];
+        document.error(&paths, error.to_string(), error.help())
+    })
+}
+
+/// A word of the configuration as the user writes it, in quotes.
+fn word(value: impl Serialize) -> String {
+    format!("{:?}", word_of(value))
+}
