@@ -77,7 +77,7 @@ impl Allocator {
         let config = config(name, given, basis)
             .map_err(|error| PyValueError::new_err(format!("allocator is \"{name}\": {error}")))?;
         let inner = config.build(epsilon, rounds, devices).map_err(|error| match error {
-            AllocateError::OnePot => PyValueError::new_err(error.to_string()),
+            AllocateError::NeedsTotal { .. } => PyValueError::new_err(error.to_string()),
             error => error.raise(),
         })?;
         Ok(Self { inner: Mutex::new(inner), name: name.into(), seed })
@@ -108,10 +108,10 @@ impl Allocator {
                 })
             })
             .collect::<PyResult<Vec<Ask>>>()?;
-        let shares = self.lock().allocate(round, &asks);
+        let costs = self.lock().allocate(round, &asks);
         let dict = PyDict::new(py);
-        for (ask, share) in asks.iter().zip(shares.shares) {
-            dict.set_item(ask.device, share)?;
+        for (ask, cost) in asks.iter().zip(costs.by_device) {
+            dict.set_item(ask.device, cost)?;
         }
         Ok(dict)
     }

@@ -1,7 +1,7 @@
 //! `lapa.link`: the radio links of a configuration.
 
+use lapa::radio::Links;
 use lapa::radio::Threshold;
-use lapa::radio::{Links, UplinkConfig};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -29,7 +29,7 @@ pub fn link<'py>(
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.of(round, &devices).map_err(Raise::raise)?;
     let threshold = experiment.aggregate.threshold;
-    let ideal = experiment.transmit.uplink == UplinkConfig::Ideal && threshold == Threshold::None;
+    let ideal = experiment.transmit.uplink.is_ideal() && threshold == Threshold::None;
     let db = |ratio: f64| 10.0 * ratio.log10();
     let dict = PyDict::new(py);
     dict.set_item("device", &devices)?;

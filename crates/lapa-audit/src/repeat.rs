@@ -74,7 +74,7 @@ pub fn repeat(
     experiment.run.evaluate_every = experiment.run.rounds.max(1);
     let trust = experiment.channel_trust();
     if trust == 0.0 {
-        experiment.transmit.uplink = UplinkConfig::Ideal;
+        experiment.transmit.uplink = UplinkConfig::default();
     }
     let network = || {
         let train = &planted.data.train;

@@ -32,6 +32,7 @@ pub mod accountant;
 pub mod allocate;
 mod budget;
 pub mod calibrate;
+mod choices;
 mod error;
 mod event;
 mod filter;

@@ -7,8 +7,8 @@ use lapa_privacy::OutOfRange;
 use lapa_privacy::allocate::lapa::angle::{contribution, deviation, leave_one_out_deviation};
 use lapa_privacy::allocate::lapa::pid::Noisy;
 use lapa_privacy::allocate::{
-    AllocateError, Allocator, AllocatorState, Arb, Ask, DeviceTranscript, Lapa, LapaConfig,
-    OptimalSplit, PidError, Scalars, Shares, Transcript, Uniform,
+    AllocateError, Allocator, AllocatorState, Arb, Ask, Costs, DeviceTranscript, Lapa, LapaConfig,
+    OptimalSplit, PidError, Transcript, Uniform,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -144,10 +144,10 @@ fn replay(number: usize, case: &Value) {
         near(&at("round budget"), ours.round_budget, decision["round_budget"].as_f64());
         near(&at("error"), ours.pid_error, decision["pid_error"].as_f64());
         let angles = maybe_numbers(&decision["angles"]);
-        assert_eq!(ours.shares.len(), asks.len());
+        assert_eq!(ours.by_device.len(), asks.len());
         assert_eq!(ours.angles.len(), angles.len());
         for (i, share) in numbers(&decision["shares"]).into_iter().enumerate() {
-            near(&at("share"), Some(ours.shares[i]), Some(share));
+            near(&at("share"), Some(ours.by_device[i]), Some(share));
             near(&at("angle"), ours.angles[i], angles[i]);
         }
         let received: Vec<Sent> =
@@ -211,7 +211,7 @@ fn budgets_under_feedback(error: PidError) -> Vec<f64> {
             break;
         }
         let sent: Vec<Sent> = (0..devices)
-            .zip(&decision.shares)
+            .zip(&decision.by_device)
             .map(|(device, share)| {
                 let sigma = 0.05 * uniform / share;
                 let signal = 1.0 / f64::sqrt(q as f64);
@@ -299,7 +299,7 @@ proptest! {
                     .iter()
                     .map(|one| Ask { weight: one.weight, ..ask(one.device, left[one.device as usize]) })
                     .collect();
-                let Shares { shares, round_budget, .. } = allocator.allocate(round, &asks);
+                let Costs { by_device: shares, round_budget, .. } = allocator.allocate(round, &asks);
                 prop_assert_eq!(shares.len(), asks.len());
                 prop_assert_eq!(round_budget.is_some(), paper);
                 if let Some(budget) = round_budget {
@@ -377,10 +377,10 @@ fn no_nan_at_the_edges() {
     for (name, _, mut allocator) in allocators {
         for (round, sent) in (1..).zip(&rounds) {
             let asks = [ask(0, 1.0), ask(1, 0.0), ask(0, -1.0), ask(1, f64::NAN)];
-            for share in allocator.allocate(round, &asks).shares {
+            for share in allocator.allocate(round, &asks).by_device {
                 assert!(share.is_finite() && share >= 0.0, "{name}, round {round}: {share}");
             }
-            assert!(allocator.allocate(round, &[]).shares.is_empty());
+            assert!(allocator.allocate(round, &[]).by_device.is_empty());
             with_transcript(round, sent, |transcript| allocator.observe(transcript, &mut rng(0)));
             let state = allocator.state();
             let text = serde_json::to_string(&state).unwrap();
@@ -468,6 +468,6 @@ fn states_that_do_not_fit_are_refused() {
     let mut bad = lapa.state();
     bad.vectors[1][0] = f32::NAN;
     assert!(lapa.restore(bad).is_err());
-    assert!(matches!(lapa.state().scalars, Scalars::Lapa(_)));
+    assert!(lapa.state().scalars["allocator"] == "lapa");
     assert_eq!(serde_json::to_value(lapa.state()).unwrap(), good);
 }

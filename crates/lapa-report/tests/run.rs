@@ -19,7 +19,7 @@ fn begin(path: &Path, changes: &[&str]) -> Run {
         data.name = 'synthetic'
         model.name = 'logistic'
         run = { rounds = 4, seed = 5, threads = 1, evaluate_every = 2, checkpoint_every = 3 }
-        partition = { iid = 2, non_iid = 1, iid_samples = 60, non_iid_samples = 30 }
+        partition.mix = { iid = 2, non_iid = 1, iid_samples = 60, non_iid_samples = 30 }
     ";
     let changes: Vec<_> = changes.iter().map(|change| Override::parse(change).unwrap()).collect();
     let experiment = Experiment::from_toml(text, "test", &changes).unwrap();

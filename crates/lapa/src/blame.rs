@@ -134,6 +134,7 @@ impl Blame for FederationError {
             | Self::Links(_)
             | Self::NoSampleGradients
             | Self::OtherImages { .. }
+            | Self::FixedSchedule
             | Self::PowersNotChosen { .. } => Kind::Config,
             _ => Kind::Other,
         }

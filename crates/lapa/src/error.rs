@@ -56,6 +56,12 @@ pub enum FederationError {
         /// Classes.
         classes: usize,
     },
+    /// An allocator of one's own in place of a schedule that is promised.
+    #[error(
+        "privacy.allocator declares no budgets, or a schedule that is fixed in advance: an \
+         allocator of one's own needs another, such as \"lapa\""
+    )]
+    FixedSchedule,
     /// Powers that are still to be chosen.
     #[error(
         "control.power = {} has powers chosen after a pilot run, which a single run does not have: \

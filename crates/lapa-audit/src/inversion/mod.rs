@@ -24,7 +24,7 @@ mod trajectory;
 use std::ops::ControlFlow;
 
 use lapa::config::word_of;
-use lapa_privacy::allocate::{AllocatorConfig, LapaConfig, PidError};
+use lapa_privacy::allocate::{AllocatorConfig, LapaConfig, PidError, UniformConfig};
 
 use self::attacker::{Attacker, Image};
 use self::cases::{Case, Cases, Trial};
@@ -140,7 +140,7 @@ fn noises(
     let Some(privacy) = &experiment.privacy else { return Ok(noises) };
     let error = PidError::default_for(privacy.basis);
     let lapa = LapaConfig { error, ..LapaConfig::default() };
-    for allocator in [AllocatorConfig::Uniform, AllocatorConfig::Lapa(lapa)] {
+    for allocator in [AllocatorConfig::Uniform(UniformConfig {}), AllocatorConfig::Lapa(lapa)] {
         let name = word_of(allocator);
         if name == word_of(privacy.allocator) {
             continue;

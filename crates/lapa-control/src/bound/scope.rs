@@ -2,8 +2,7 @@
 
 use lapa::config::{Access, Experiment, ModelName, Update};
 use lapa::radio::Threshold;
-use lapa::radio::UplinkConfig;
-use lapa::station::aggregate::Rule;
+use lapa::station::aggregate::RuleConfig;
 
 /// Why the bound is no guarantee for this experiment, a sentence each. It never is: no built-in
 /// model has a strongly convex loss.
@@ -43,8 +42,7 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     if let Some(norm) = learn.clip_norm {
         reasons.push(format!("learn.clip_norm = {norm}: the theorem assumes unclipped gradients"));
     }
-    if experiment.transmit.uplink != UplinkConfig::Ideal && !experiment.transmit.uplink.is_analog()
-    {
+    if !experiment.transmit.uplink.is_ideal() && !experiment.transmit.uplink.is_analog() {
         reasons.push(
             "transmit.uplink: bit errors are not Gaussian noise, and the channel term does not include \
              them"
@@ -52,7 +50,10 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
         );
     }
     let selects = experiment.aggregate.threshold != Threshold::None;
-    if experiment.run.participation < 1.0 || selects || experiment.aggregate.rule == Rule::Fedadp {
+    if experiment.run.participation < 1.0
+        || selects
+        || matches!(experiment.aggregate.rule, RuleConfig::Fedadp(_))
+    {
         reasons.push(
             "the weights change from round to round (participation, selection or rule fedadp); the \
              theorem assumes fixed weights"

@@ -1,10 +1,11 @@
-//! A budget that follows the norm of the global gradient.
+//! Allocator arb: a budget that follows the norm of the global gradient.
 
 use rand::Rng;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
+    AllocateError, Allocator, AllocatorState, Ask, BuildAllocator, Costs, Transcript, rounds_left,
 };
 use crate::range::{check, count, not_negative, positive};
 
@@ -12,6 +13,25 @@ use crate::range::{check, count, not_negative, positive};
 const STEP: f64 = 1.1;
 /// How far a round's budget may be from the uniform one.
 const RANGE: (f64, f64) = (0.5, 4.0);
+
+/// Parameters of allocator arb: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArbConfig {}
+
+impl BuildAllocator for ArbConfig {
+    fn build(
+        &self,
+        total: Option<f64>,
+        rounds: u32,
+        devices: u32,
+    ) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(Box::new(match total {
+            Some(total) => Arb::paper(total, rounds, devices)?,
+            None => Arb::certified(rounds)?,
+        }))
+    }
+}
 
 /// The adaptive budget that the paper compares with: one budget for all devices, raised while the
 /// global gradient shrinks and lowered while it grows.
@@ -23,12 +43,12 @@ pub struct Arb {
     rounds: u32,
     /// ε^T and K on the paper's basis.
     pot: Option<(f64, u32)>,
-    memory: ArbScalars,
+    memory: Memory,
 }
 
-/// What ARB keeps between rounds.
+/// Memory of ARB between rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ArbScalars {
+struct Memory {
     /// The budget in units of the uniform one.
     factor: f64,
     /// ‖g‖ of the last round.
@@ -39,7 +59,7 @@ pub struct ArbScalars {
 
 impl Arb {
     /// ε_1 = ε^T/T and ε_{t+1} = ε_t·clip(‖g_{t−1}‖/‖g_t‖, 1/1.1, 1.1), within 0.5 and 4 times
-    /// ε^T/T, never past ε^T, split equally over K devices. Once ε^T is spent, shares are 0.
+    /// ε^T/T, never past ε^T, split equally over K devices. Once ε^T is spent, costs are 0.
     pub fn paper(total_epsilon: f64, rounds: u32, devices: u32) -> Result<Self, AllocateError> {
         let pot = (positive("total_epsilon", total_epsilon)?, count("devices", devices)?);
         Ok(Self { pot: Some(pot), ..Self::certified(rounds)? })
@@ -47,7 +67,7 @@ impl Arb {
 
     /// The same factor on left_k/(T−t+1), never past left_k; round T spends all that is left.
     pub fn certified(rounds: u32) -> Result<Self, AllocateError> {
-        let memory = ArbScalars { factor: 1.0, norm: None, spent: 0.0 };
+        let memory = Memory { factor: 1.0, norm: None, spent: 0.0 };
         Ok(Self { rounds: count("rounds", rounds)?, pot: None, memory })
     }
 }
@@ -59,17 +79,21 @@ fn next_factor(factor: f64, before: f64, now: f64) -> f64 {
 }
 
 impl Allocator for Arb {
-    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+    fn name(&self) -> &'static str {
+        "arb"
+    }
+
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
         let Some((total, devices)) = self.pot else {
             let factor = if round >= self.rounds { 1.0 } else { self.memory.factor };
             let to_go = rounds_left(self.rounds, round);
-            let share = |ask: &Ask| (factor * ask.left.max(0.0) / to_go).min(ask.left.max(0.0));
-            return Shares::plain(asks.iter().map(share).collect(), None);
+            let cost = |ask: &Ask| (factor * ask.left.max(0.0) / to_go).min(ask.left.max(0.0));
+            return Costs::plain(asks.iter().map(cost).collect(), None);
         };
         let uniform = total / f64::from(self.rounds);
         let budget = (self.memory.factor * uniform).min(total - self.memory.spent).max(0.0);
         self.memory.spent += budget;
-        Shares::plain(vec![budget / f64::from(devices); asks.len()], Some(budget))
+        Costs::plain(vec![budget / f64::from(devices); asks.len()], Some(budget))
     }
 
     fn observe(&mut self, transcript: &Transcript<'_>, _: &mut dyn Rng) {
@@ -84,14 +108,11 @@ impl Allocator for Arb {
     }
 
     fn state(&self) -> AllocatorState {
-        AllocatorState { scalars: Scalars::Arb(self.memory.clone()), vectors: Vec::new() }
+        AllocatorState::new(self.name(), &self.memory, Vec::new())
     }
 
     fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
-        let memory = match state.scalars {
-            Scalars::Arb(memory) => memory,
-            other => return Err(other.instead_of("arb")),
-        };
+        let memory: Memory = state.scalars(self.name())?;
         let inside = (RANGE.0..=RANGE.1).contains(&memory.factor);
         check("factor", memory.factor, inside, "a number from 0.5 to 4")?;
         if let Some(norm) = memory.norm {
@@ -148,7 +169,7 @@ mod tests {
         for round in 1..=16 {
             let decision = arb.allocate(round, &asks);
             let budget = decision.round_budget.unwrap();
-            assert_eq!(decision.shares, [budget / 2.0; 2]);
+            assert_eq!(decision.by_device, [budget / 2.0; 2]);
             round_budgets.push(budget);
             let device =
                 DeviceTranscript { device: 0, weight: 1.0, gradient: &gradient, sigma: 1.0 };

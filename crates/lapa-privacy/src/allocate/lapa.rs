@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use self::angle::{Smoothed, contribution, deviation, leave_one_out_deviation, smooth};
 use self::pid::{Changes, Noisy, PidError, change, pid_error};
 use super::{
-    AllocateError, Allocator, AllocatorState, Ask, Basis, Scalars, Shares, Transcript, rounds_left,
+    AllocateError, Allocator, AllocatorState, Ask, Basis, BuildAllocator, Costs, Transcript,
+    rounds_left,
 };
 use crate::range::{check, count, not_negative, positive};
 
@@ -31,7 +32,7 @@ pub struct LapaConfig {
     pub window: u32,
     /// Measure of a change of the global gradient. The default follows basis.
     pub error: PidError,
-    /// Decay factor β of the map from angles to shares.
+    /// Decay factor β of the map from angles to costs.
     #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub decay: f64,
 }
@@ -59,6 +60,20 @@ impl LapaConfig {
     }
 }
 
+impl BuildAllocator for LapaConfig {
+    fn build(
+        &self,
+        total: Option<f64>,
+        rounds: u32,
+        devices: u32,
+    ) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(Box::new(match total {
+            Some(total) => Lapa::paper(total, rounds, devices, *self)?,
+            None => Lapa::certified(rounds, devices, *self)?,
+        }))
+    }
+}
+
 /// `ε^[t] = exp(−e^[t])·(ε^T − ε_c)/(T−t+1)`, eq. (12), where `allocated` is the sum of those
 /// before, ε_c.
 ///
@@ -77,14 +92,14 @@ pub struct Lapa {
     config: LapaConfig,
     /// ε^T on the paper's basis.
     total: Option<f64>,
-    memory: LapaScalars,
+    memory: Memory,
     /// The last two global gradients, the older first.
     gradients: Vec<Vec<f32>>,
 }
 
-/// What LAPA keeps between rounds, apart from two gradients.
+/// Memory of LAPA between rounds, apart from two gradients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LapaScalars {
+struct Memory {
     /// ε_c; 0 on the certified basis.
     allocated: f64,
     /// e of the last round; none before there are two gradients.
@@ -118,11 +133,11 @@ impl Lapa {
     /// The same rule for what is left of each device's own capacity:
     /// min(left_k, exp(−e)·(f_k/mean f)·left_k/(T−t+1)), mean over the devices asked for.
     ///
-    /// Differs from the paper: no pot is shared by devices, whose data are disjoint; angles leave
+    /// Differs from the paper: no budget is shared by devices, whose data are disjoint; angles leave
     /// the device's own part out and are debiased; and round T spends all that is left, which
     /// could not be spent later.
     pub fn certified(rounds: u32, devices: u32, config: LapaConfig) -> Result<Self, AllocateError> {
-        let memory = LapaScalars {
+        let memory = Memory {
             allocated: 0.0,
             pid_error: None,
             angles: vec![None; count("devices", devices)? as usize],
@@ -221,11 +236,11 @@ impl Lapa {
     }
 
     /// Eqs. (12) and (16). The sum in (16) is over all K devices, also those that take no part.
-    fn allocate_paper(&mut self, total: f64, round: u32, asks: &[Ask]) -> Shares {
+    fn allocate_paper(&mut self, total: f64, round: u32, asks: &[Ask]) -> Costs {
         let first = total / f64::from(self.rounds);
         let devices = self.memory.angles.len() as f64;
         if round <= 1 {
-            return Shares::plain(vec![first / devices; asks.len()], Some(first));
+            return Costs::plain(vec![first / devices; asks.len()], Some(first));
         }
         let (error, allocated) = (self.memory.pid_error, self.memory.allocated);
         let budget = round_budget(total, allocated, error.unwrap_or(0.0), self.rounds, round - 1)
@@ -236,31 +251,35 @@ impl Lapa {
         let angles: Vec<_> = asks.iter().map(|ask| self.angle(ask)).collect();
         let all = self.memory.angles.iter().flatten().map(|smoothed| smoothed.angle);
         let relative = self.relative_contributions(&angles, all);
-        let shares = relative.iter().map(|relative| relative * budget / devices).collect();
-        Shares { shares, round_budget: Some(budget), pid_error: error, angles }
+        let by_device = relative.iter().map(|relative| relative * budget / devices).collect();
+        Costs { by_device, round_budget: Some(budget), pid_error: error, angles }
     }
 
-    fn allocate_certified(&self, round: u32, asks: &[Ask]) -> Shares {
+    fn allocate_certified(&self, round: u32, asks: &[Ask]) -> Costs {
         let to_go = rounds_left(self.rounds, round);
         let even = asks.iter().map(|ask| ask.left.max(0.0) / to_go);
         if round >= self.rounds {
-            return Shares::plain(even.collect(), None);
+            return Costs::plain(even.collect(), None);
         }
         let error = self.memory.pid_error;
         let damping = (-error.unwrap_or(0.0)).exp();
         let angles: Vec<_> = asks.iter().map(|ask| self.angle(ask)).collect();
         let relative = self.relative_contributions(&angles, angles.iter().flatten().copied());
-        let shares = even
+        let by_device = even
             .zip(relative)
             .zip(asks)
             .map(|((even, relative), ask)| (damping * relative * even).min(ask.left.max(0.0)))
             .collect();
-        Shares { shares, round_budget: None, pid_error: error, angles }
+        Costs { by_device, round_budget: None, pid_error: error, angles }
     }
 }
 
 impl Allocator for Lapa {
-    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+    fn name(&self) -> &'static str {
+        "lapa"
+    }
+
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
         match self.total {
             Some(total) => self.allocate_paper(total, round, asks),
             None => self.allocate_certified(round, asks),
@@ -273,17 +292,11 @@ impl Allocator for Lapa {
     }
 
     fn state(&self) -> AllocatorState {
-        AllocatorState {
-            scalars: Scalars::Lapa(self.memory.clone()),
-            vectors: self.gradients.clone(),
-        }
+        AllocatorState::new(self.name(), &self.memory, self.gradients.clone())
     }
 
     fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
-        let memory = match state.scalars {
-            Scalars::Lapa(memory) => memory,
-            other => return Err(other.instead_of("lapa")),
-        };
+        let memory: Memory = state.scalars(self.name())?;
         let total = self.total.unwrap_or(0.0);
         check(
             "allocated budget",

@@ -1,4 +1,4 @@
-//! Who may spend how much of a budget in which round.
+//! Allocators: the cost that each device may spend in each round.
 //!
 //! An allocator reads what the base station received, which is noisy, and public numbers, and
 //! nothing else: a filter can then bound what its choices cost. On [`Basis::Paper`] one ε^T is
@@ -13,16 +13,18 @@ mod uniform;
 
 use rand::Rng;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-pub use arb::{Arb, ArbScalars};
+pub use arb::{Arb, ArbConfig};
 pub use error::AllocateError;
 pub use lapa::pid::PidError;
-pub use lapa::{Lapa, LapaConfig, LapaScalars};
-pub use optimal_split::OptimalSplit;
-pub use uniform::Uniform;
+pub use lapa::{Lapa, LapaConfig};
+pub use optimal_split::{OptimalSplit, OptimalSplitConfig};
+pub use uniform::{Uniform, UniformConfig};
 
-/// Which formulas bound the privacy loss.
+/// Formulas that bound the privacy loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -32,48 +34,45 @@ pub enum Basis {
     Certified,
 }
 
-/// The allocators of a configuration, each with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AllocatorConfig {
-    /// The same share for every round and device, fixed in advance.
-    Uniform,
-    /// A shared share that follows the norm of the global gradient (our reconstruction).
-    Arb,
-    /// The paper's: by training progress over time, by contribution over devices.
-    Lapa(LapaConfig),
-    /// The split over devices with the least total noise (basis paper only).
-    OptimalSplit,
-}
-
-impl AllocatorConfig {
-    /// The allocator for `rounds` of `devices`: of ε^T = `total` on the paper's basis, else of each
-    /// device's own capacity.
-    pub fn build(
-        self,
-        total: Option<f64>,
-        rounds: u32,
-        devices: u32,
-    ) -> Result<Box<dyn Allocator>, AllocateError> {
-        Ok(match (self, total) {
-            (Self::Uniform, Some(total)) => Box::new(Uniform::paper(total, rounds, devices)?),
-            (Self::Uniform, None) => Box::new(Uniform::certified(rounds)?),
-            (Self::Arb, Some(total)) => Box::new(Arb::paper(total, rounds, devices)?),
-            (Self::Arb, None) => Box::new(Arb::certified(rounds)?),
-            (Self::Lapa(config), Some(total)) => {
-                Box::new(Lapa::paper(total, rounds, devices, config)?)
-            }
-            (Self::Lapa(config), None) => Box::new(Lapa::certified(rounds, devices, config)?),
-            (Self::OptimalSplit, Some(total)) => {
-                Box::new(OptimalSplit::paper(total, rounds, devices)?)
-            }
-            (Self::OptimalSplit, None) => return Err(AllocateError::OnePot),
-        })
+crate::choices! {
+    /// Allocators of a configuration, each with its parameters.
+    #[derive(Copy)]
+    pub enum AllocatorConfig: BuildAllocator {
+        /// The same cost for every round and device, fixed in advance.
+        Uniform(UniformConfig),
+        /// One cost for all devices that follows the norm of the global gradient (our reconstruction).
+        Arb(ArbConfig),
+        /// The paper's: by training progress over time, by contribution over devices.
+        Lapa(LapaConfig),
+        /// The split over devices with the least total noise (basis paper only).
+        OptimalSplit(OptimalSplitConfig),
     }
 }
 
-/// What the base station holds after a round: received values and public numbers only. Values
-/// that are not finite were refused before.
+/// Parameters that an allocator is built from.
+pub trait BuildAllocator {
+    /// The allocator for `rounds` of `devices`: of ε^T = `total` on the paper's basis, else of each
+    /// device's own capacity.
+    fn build(
+        &self,
+        total: Option<f64>,
+        rounds: u32,
+        devices: u32,
+    ) -> Result<Box<dyn Allocator>, AllocateError>;
+
+    /// True if all costs follow from public numbers, before round 1.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
+    /// True if it divides one total over the devices, so that it needs basis paper.
+    fn needs_total(&self) -> bool {
+        false
+    }
+}
+
+/// Transcript of a round: received values and public numbers only. Values that are not finite were
+/// refused before.
 #[derive(Clone, Copy, Debug)]
 pub struct Transcript<'a> {
     /// Round t, from 1.
@@ -84,7 +83,7 @@ pub struct Transcript<'a> {
     pub global: &'a [f32],
 }
 
-/// What the base station holds of one device after a round.
+/// Transcript of one device in a round.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceTranscript<'a> {
     /// Number k of the device, from 0.
@@ -97,7 +96,7 @@ pub struct DeviceTranscript<'a> {
     pub sigma: f64,
 }
 
-/// What an allocator may know of a device when it decides; all of it public.
+/// Public numbers of a device that an allocator decides by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
     /// Number k of the device, from 0.
@@ -111,79 +110,81 @@ pub struct Ask {
     pub sensitivity: f64,
 }
 
-/// What the devices of a round may spend.
+/// Costs that the devices of a round may spend.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shares {
+pub struct Costs {
     /// For each device asked for: ε_k on the paper's basis, else a part of what is left in the
     /// filter's currency. No noise is large enough for 0: such a device must not send.
-    pub shares: Vec<f64>,
-    /// What the round may spend over all K devices (paper's basis).
+    pub by_device: Vec<f64>,
+    /// Budget of the round over all K devices (paper's basis).
     pub round_budget: Option<f64>,
     /// The PID-like error that the round's budget was decided with.
     pub pid_error: Option<f64>,
-    /// For each device asked for, the smoothed angle that its share was decided with.
+    /// For each device asked for, the smoothed angle that its cost was decided with.
     pub angles: Vec<Option<f64>>,
 }
 
-impl Shares {
-    /// Shares decided without error or angles.
-    fn plain(shares: Vec<f64>, round_budget: Option<f64>) -> Self {
-        let angles = vec![None; shares.len()];
-        Self { shares, round_budget, pid_error: None, angles }
+impl Costs {
+    /// Costs decided without error or angles.
+    pub fn plain(by_device: Vec<f64>, round_budget: Option<f64>) -> Self {
+        let angles = vec![None; by_device.len()];
+        Self { by_device, round_budget, pid_error: None, angles }
     }
 }
 
-/// Decides what devices may spend.
+/// Decides what devices may spend. The filters of the devices hold whatever it decides: an allocator
+/// cannot overspend a budget.
 pub trait Allocator: Send {
-    /// The shares of `asks` in `round`. Called once a round at most, in the order of rounds.
-    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares;
+    /// Its name in a checkpoint.
+    fn name(&self) -> &'static str;
+
+    /// The costs of `asks` in `round`. Called once a round at most, in the order of rounds.
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs;
 
     /// Learns from a finished round.
-    fn observe(&mut self, transcript: &Transcript<'_>, rng: &mut dyn Rng);
+    fn observe(&mut self, _transcript: &Transcript<'_>, _rng: &mut dyn Rng) {}
 
     /// Everything that later decisions depend on, apart from the settings.
-    fn state(&self) -> AllocatorState;
+    fn state(&self) -> AllocatorState {
+        AllocatorState::new(self.name(), &json!({}), Vec::new())
+    }
 
     /// Goes back to a state of an allocator with the same settings: all later decisions are the
     /// same, bit by bit.
-    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError>;
+    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
+        state.scalars::<Value>(self.name()).map(drop)
+    }
 }
 
-/// What a checkpoint keeps of an allocator.
+/// State of an allocator in a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AllocatorState {
-    /// Everything but gradients. All numbers are finite.
-    pub scalars: Scalars,
+    /// The allocator's name, and all that it remembers but gradients. All numbers are finite.
+    pub scalars: Value,
     /// Received global gradients, the oldest first.
     pub vectors: Vec<Vec<f32>>,
 }
 
-/// The part of a state that is not gradients.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", tag = "allocator")]
-pub enum Scalars {
-    /// [`Uniform`] remembers nothing.
-    Uniform,
-    /// [`OptimalSplit`] remembers nothing.
-    OptimalSplit,
-    /// Of [`Arb`].
-    Arb(ArbScalars),
-    /// Of [`Lapa`].
-    Lapa(LapaScalars),
-}
+impl AllocatorState {
+    /// The state of the allocator `name`, which remembers `scalars`, an object, and `vectors`.
+    pub fn new(name: &str, scalars: &impl Serialize, vectors: Vec<Vec<f32>>) -> Self {
+        let mut scalars = serde_json::to_value(scalars).unwrap_or_default();
+        scalars[ALLOCATOR] = name.into();
+        Self { scalars, vectors }
+    }
 
-impl Scalars {
-    /// Refuses the state of another allocator.
-    fn instead_of(&self, expected: &'static str) -> AllocateError {
-        let found = match self {
-            Self::Uniform => "uniform",
-            Self::OptimalSplit => "optimal-split",
-            Self::Arb(_) => "arb",
-            Self::Lapa(_) => "lapa",
-        };
-        AllocateError::OtherAllocator { expected, found }
+    /// The scalars of the allocator `expected`. Refuses those of another.
+    pub fn scalars<T: DeserializeOwned>(&self, expected: &'static str) -> Result<T, AllocateError> {
+        let found = self.scalars[ALLOCATOR].as_str().unwrap_or("unknown").to_owned();
+        if found != expected {
+            return Err(AllocateError::OtherAllocator { expected, found });
+        }
+        T::deserialize(&self.scalars).map_err(|error| AllocateError::State(error.to_string()))
     }
 }
+
+/// Key of the name among the scalars.
+const ALLOCATOR: &str = "allocator";
 
 /// Rounds to go at the start of round t: T − t + 1, but at least 1.
 fn rounds_left(rounds: u32, round: u32) -> f64 {

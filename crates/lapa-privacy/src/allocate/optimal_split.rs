@@ -1,15 +1,37 @@
-//! The split over devices with the least noise in the global gradient.
+//! Allocator optimal-split: the split over devices with the least noise in the global gradient.
 
-use rand::Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript};
+use super::{AllocateError, Allocator, Ask, BuildAllocator, Costs};
 use crate::range::{count, positive};
+
+/// Parameters of allocator optimal-split: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OptimalSplitConfig {}
+
+impl BuildAllocator for OptimalSplitConfig {
+    fn build(
+        &self,
+        total: Option<f64>,
+        rounds: u32,
+        devices: u32,
+    ) -> Result<Box<dyn Allocator>, AllocateError> {
+        let total = total.ok_or(AllocateError::NeedsTotal { allocator: "optimal-split" })?;
+        Ok(Box::new(OptimalSplit::paper(total, rounds, devices)?))
+    }
+
+    fn needs_total(&self) -> bool {
+        true
+    }
+}
 
 /// ε_k ∝ (G_kΔs_k)^{2/3} with the same budget ε^T/T each round; n of K devices share n/K of it.
 ///
 /// With σ_k = cΔs_k/ε_k, ΣG_k²σ_k² = c²·Σ(G_kΔs_k)²/ε_k². For a fixed Σε_k its derivatives
 /// −2c²(G_kΔs_k)²/ε_k³ are equal at the minimum, so ε_k³ ∝ (G_kΔs_k)²; the sum is convex.
-/// Only for the paper's basis, where devices share one pot.
+/// Only for the paper's basis, where devices share one budget.
 #[derive(Clone, Debug)]
 pub struct OptimalSplit {
     total_epsilon: f64,
@@ -18,7 +40,7 @@ pub struct OptimalSplit {
 }
 
 impl OptimalSplit {
-    /// Shares ε^T over T rounds of K devices.
+    /// Divides ε^T over T rounds of K devices.
     pub fn paper(total_epsilon: f64, rounds: u32, devices: u32) -> Result<Self, AllocateError> {
         Ok(Self {
             total_epsilon: positive("total_epsilon", total_epsilon)?,
@@ -29,7 +51,11 @@ impl OptimalSplit {
 }
 
 impl Allocator for OptimalSplit {
-    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+    fn name(&self) -> &'static str {
+        "optimal-split"
+    }
+
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
         let budget =
             if round > self.rounds { 0.0 } else { self.total_epsilon / f64::from(self.rounds) };
         let each = budget / f64::from(self.devices);
@@ -37,21 +63,8 @@ impl Allocator for OptimalSplit {
             asks.iter().map(|ask| (ask.weight * ask.sensitivity).powf(2.0 / 3.0)).collect();
         debug_assert!(parts.iter().all(|part| part.is_finite()));
         let mean = parts.iter().sum::<f64>() / asks.len() as f64;
-        let share = |&part: &f64| if mean > 0.0 { part / mean * each } else { each };
-        Shares::plain(parts.iter().map(share).collect(), Some(budget))
-    }
-
-    fn observe(&mut self, _: &Transcript<'_>, _: &mut dyn Rng) {}
-
-    fn state(&self) -> AllocatorState {
-        AllocatorState { scalars: Scalars::OptimalSplit, vectors: Vec::new() }
-    }
-
-    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
-        match state.scalars {
-            Scalars::OptimalSplit => Ok(()),
-            other => Err(other.instead_of("optimal-split")),
-        }
+        let cost = |&part: &f64| if mean > 0.0 { part / mean * each } else { each };
+        Costs::plain(parts.iter().map(cost).collect(), Some(budget))
     }
 }
 
@@ -69,7 +82,7 @@ mod tests {
             sensitivity,
         });
         let mut allocator = OptimalSplit::paper(5.0, 5, 3).unwrap();
-        let shares = allocator.allocate(1, &asks).shares;
+        let costs = allocator.allocate(1, &asks).by_device;
         let noise = |split: &[f64]| -> f64 {
             asks.iter()
                 .zip(split)
@@ -82,13 +95,13 @@ mod tests {
             .map(|split| split.map(|n| f64::from(n) / f64::from(steps)))
             .min_by(|one, other| noise(one).total_cmp(&noise(other)))
             .unwrap();
-        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        assert!(noise(&shares) <= noise(&best) && noise(&best) < 1.001 * noise(&shares));
-        for (share, brute) in shares.iter().zip(best) {
-            assert!((share - brute).abs() <= 1.0 / f64::from(steps), "{shares:?} {best:?}");
+        assert!((costs.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!(noise(&costs) <= noise(&best) && noise(&best) < 1.001 * noise(&costs));
+        for (cost, brute) in costs.iter().zip(best) {
+            assert!((cost - brute).abs() <= 1.0 / f64::from(steps), "{costs:?} {best:?}");
         }
-        let two = allocator.allocate(1, &asks[..2]).shares;
+        let two = allocator.allocate(1, &asks[..2]).by_device;
         assert!((two.iter().sum::<f64>() - 2.0 / 3.0).abs() < 1e-12);
-        assert_eq!(allocator.allocate(6, &asks).shares, [0.0; 3]);
+        assert_eq!(allocator.allocate(6, &asks).by_device, [0.0; 3]);
     }
 }

@@ -1,20 +1,42 @@
-//! The same for every device and round.
+//! Allocator uniform: the same cost for every device and round.
 
-use rand::Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{
-    AllocateError, Allocator, AllocatorState, Ask, Scalars, Shares, Transcript, rounds_left,
-};
+use super::{AllocateError, Allocator, Ask, BuildAllocator, Costs, rounds_left};
 use crate::range::{count, positive};
 
-/// Equal shares.
+/// Parameters of allocator uniform: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UniformConfig {}
+
+impl BuildAllocator for UniformConfig {
+    fn build(
+        &self,
+        total: Option<f64>,
+        rounds: u32,
+        devices: u32,
+    ) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(Box::new(match total {
+            Some(total) => Uniform::paper(total, rounds, devices)?,
+            None => Uniform::certified(rounds)?,
+        }))
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+}
+
+/// Equal costs.
 #[derive(Clone, Debug)]
 pub struct Uniform {
     rounds: u32,
     pot: Option<Pot>,
 }
 
-/// What is shared on the paper's basis.
+/// The budget of all devices together, on the paper's basis.
 #[derive(Clone, Copy, Debug)]
 struct Pot {
     total_epsilon: f64,
@@ -40,26 +62,17 @@ impl Uniform {
 }
 
 impl Allocator for Uniform {
-    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Shares {
+    fn name(&self) -> &'static str {
+        "uniform"
+    }
+
+    fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
         let Some(Pot { total_epsilon, devices }) = self.pot else {
             let to_go = rounds_left(self.rounds, round);
-            return Shares::plain(asks.iter().map(|ask| ask.left.max(0.0) / to_go).collect(), None);
+            return Costs::plain(asks.iter().map(|ask| ask.left.max(0.0) / to_go).collect(), None);
         };
         let budget = if round > self.rounds { 0.0 } else { total_epsilon / f64::from(self.rounds) };
-        Shares::plain(vec![budget / f64::from(devices); asks.len()], Some(budget))
-    }
-
-    fn observe(&mut self, _: &Transcript<'_>, _: &mut dyn Rng) {}
-
-    fn state(&self) -> AllocatorState {
-        AllocatorState { scalars: Scalars::Uniform, vectors: Vec::new() }
-    }
-
-    fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
-        match state.scalars {
-            Scalars::Uniform => Ok(()),
-            other => Err(other.instead_of("uniform")),
-        }
+        Costs::plain(vec![budget / f64::from(devices); asks.len()], Some(budget))
     }
 }
 
@@ -68,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_equal_over_rounds_and_devices() {
+    fn costs_are_equal_over_rounds_and_devices() {
         let asks = [(0, 1.0), (3, 0.5)].map(|(device, left)| Ask {
             device,
             left,
@@ -76,10 +89,10 @@ mod tests {
             sensitivity: 1.0,
         });
         let mut paper = Uniform::paper(6.0, 3, 4).unwrap();
-        assert_eq!(paper.allocate(2, &asks), Shares::plain(vec![0.5, 0.5], Some(2.0)));
-        assert_eq!(paper.allocate(4, &asks), Shares::plain(vec![0.0, 0.0], Some(0.0)));
+        assert_eq!(paper.allocate(2, &asks), Costs::plain(vec![0.5, 0.5], Some(2.0)));
+        assert_eq!(paper.allocate(4, &asks), Costs::plain(vec![0.0, 0.0], Some(0.0)));
         let mut certified = Uniform::certified(3).unwrap();
-        assert_eq!(certified.allocate(2, &asks), Shares::plain(vec![0.5, 0.25], None));
-        assert_eq!(certified.allocate(3, &asks), Shares::plain(vec![1.0, 0.5], None));
+        assert_eq!(certified.allocate(2, &asks), Costs::plain(vec![0.5, 0.25], None));
+        assert_eq!(certified.allocate(3, &asks), Costs::plain(vec![1.0, 0.5], None));
     }
 }

@@ -7,7 +7,7 @@ use lapa::budget::round_up;
 use lapa::files;
 use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles};
 use lapa::run::{CheckedRun, Manifest, Summary, SwitchingRound, UnderNoised};
-use lapa_privacy::allocate::{AllocatorConfig, Basis};
+use lapa_privacy::allocate::Basis;
 
 use super::{Badge, Entry, Page, Table};
 use super::{ReportError, tensorboard, write};
@@ -192,12 +192,12 @@ impl FinishedRun {
                 "Something was released without noise.",
             );
         }
-        match privacy.map(|privacy| (privacy.basis, privacy.allocator)) {
+        match privacy.map(|privacy| (privacy.basis, privacy.allocator.is_fixed())) {
             None | Some((Basis::Certified, _)) => (
                 Entry::badge(Badge::Good, "proven in advance"),
                 "Budget of the worst device, declared before round 1 and enforced by its filter.",
             ),
-            Some((Basis::Paper, AllocatorConfig::Uniform)) => (
+            Some((Basis::Paper, true)) => (
                 Entry::badge(Badge::Good, "proven"),
                 "ε of the recorded noise for the worst device; the schedule was fixed in advance.",
             ),

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
-use lapa_privacy::allocate::AllocatorConfig;
 use lapa_privacy::{
     AccountError, Adjacency, Budget, ClipUnit, Filter, FilterKind, Mechanism, NoiseKind, Release,
     calibrate, renyi_order,
@@ -132,11 +131,12 @@ impl Choice<'_> {
     /// else Rényi at one order. (Replace-one with sampling has no Rényi bound: always a plan.)
     fn filter(&self, release: &Release) -> Result<Filter, PrivacyError> {
         let (_, template) = unit(release)?;
-        match (template, self.privacy.allocator) {
-            (Mechanism::Gaussian { .. }, _) => self.gdp(),
-            (Mechanism::PoissonGaussian { adjacency, .. }, AllocatorConfig::Uniform)
-                if (self.experiment.run.ledger.is_none() && !has_other_costs(self.experiment))
-                    || adjacency == Adjacency::ReplaceOne =>
+        let is_fixed = self.privacy.allocator.is_fixed();
+        let equal = self.experiment.run.ledger.is_none() && !has_other_costs(self.experiment);
+        match template {
+            Mechanism::Gaussian { .. } => self.gdp(),
+            Mechanism::PoissonGaussian { adjacency, .. }
+                if is_fixed && (equal || adjacency == Adjacency::ReplaceOne) =>
             {
                 self.plan(template)
             }

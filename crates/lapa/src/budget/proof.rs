@@ -1,6 +1,5 @@
 //! The proof of a run in words: guarantee, adversary, theorem, assumptions, limits.
 
-use lapa_privacy::allocate::AllocatorConfig;
 use lapa_privacy::{Adjacency, NoiseKind, Release};
 
 use super::{Histograms, round_up};
@@ -100,12 +99,11 @@ fn recorded(privacy: &Privacy, facts: &ProofFacts) -> Vec<String> {
         privacy.adjacency,
         neighbors(privacy.adjacency)
     );
-    let schedule = match privacy.allocator {
-        AllocatorConfig::Uniform => "Schedule: fixed in advance.",
-        _ => {
-            "Schedule: chosen during the run, so the proven ε is an odometer reading, not a \
-             guarantee made in advance."
-        }
+    let schedule = if privacy.allocator.is_fixed() {
+        "Schedule: fixed in advance."
+    } else {
+        "Schedule: chosen during the run, so the proven ε is an odometer reading, not a guarantee \
+         made in advance."
     };
     let mut paragraphs = vec![schedule.to_owned(), ALL_RUNS.into()];
     if let Some((claimed, release)) = &facts.claimed {

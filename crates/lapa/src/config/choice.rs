@@ -49,9 +49,9 @@ fn default_word(schema: &Value) -> Option<&str> {
 
 /// True for a choice between keys, each with a plain value.
 fn is_between_keys(variants: &[Variant]) -> bool {
-    variants.iter().any(|variant| {
-        variant.parameters.is_some_and(|parameters| properties(parameters).is_none())
-    })
+    variants
+        .iter()
+        .any(|variant| variant.parameters.is_some_and(|parameters| parameters["type"] != "object"))
 }
 
 /// The schema of a file, from the schema of the types.

@@ -1,7 +1,7 @@
 //! The defaults that follow other keys. Those that do not stand beside their keys.
 
 use lapa_privacy::Adjacency;
-use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig};
+use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, UniformConfig};
 use lapa_wireless::uplink::DigitalConfig;
 
 use super::experiment::{BatchSampling, Clip, ModelName, Norm, Profile, Update};
@@ -74,7 +74,7 @@ pub(super) fn basis(profile: Profile) -> Basis {
 /// At equal provable budgets the uniform split is the most accurate one (docs/guide.md).
 pub(super) fn allocator(basis: Basis) -> AllocatorConfig {
     match basis {
-        Basis::Certified => AllocatorConfig::Uniform,
+        Basis::Certified => AllocatorConfig::Uniform(UniformConfig {}),
         Basis::Paper => AllocatorConfig::Lapa(LapaConfig::default()),
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::defaults;
 use crate::radio::Threshold;
 use crate::radio::UplinkConfig;
-use crate::station::aggregate::Rule;
+use crate::station::aggregate::RuleConfig;
 
 /// Places of the devices, and the channel between them and the base station. `lapa link` shows the
 /// links.
@@ -197,7 +197,7 @@ pub enum ModulationName {
 #[serde(default, deny_unknown_fields)]
 pub struct Aggregate {
     /// Weights of the devices.
-    pub rule: Rule,
+    pub rule: RuleConfig,
     /// Links that are good enough.
     pub threshold: Threshold,
     /// Outcome of a round in which no device has a link that is good enough.

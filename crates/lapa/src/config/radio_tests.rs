@@ -9,7 +9,7 @@ use super::*;
 use crate::budget::{Histograms, NoisyHistograms};
 use crate::radio::Threshold;
 use crate::radio::UplinkConfig;
-use crate::station::aggregate::{GroundMetric, Rule};
+use crate::station::aggregate::{FedavgConfig, GroundMetric, RuleConfig};
 
 #[test]
 fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
@@ -31,7 +31,7 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
     };
     assert_eq!(radio, expected);
     let expected = Transmit {
-        uplink: UplinkConfig::Ideal,
+        uplink: UplinkConfig::default(),
         power_w: Powers::All(0.075),
         max_power_w: 0.3,
         access: Access::Noma,
@@ -42,7 +42,7 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
     };
     assert_eq!(transmit, expected);
     let expected = Aggregate {
-        rule: Rule::Fedavg,
+        rule: RuleConfig::Fedavg(FedavgConfig {}),
         threshold: Threshold::None,
         none_selected: NoneSelected::Skip,
     };
@@ -81,7 +81,7 @@ fn defaults_follow_uplink_update_metric_and_privacy() {
     let rule = |text: &str| read(text).unwrap().aggregate.rule;
     let wasserstein = |text: &str| match rule(&format!("aggregate.rule = \"wasserstein\"\n{text}"))
     {
-        Rule::Wasserstein(config) => config,
+        RuleConfig::Wasserstein(config) => config,
         other => panic!("{other:?}"),
     };
     let bare = wasserstein("");
@@ -108,7 +108,7 @@ fn defaults_follow_uplink_update_metric_and_privacy() {
     }
     for (text, expected) in [("", 0.3), ("aggregate.noise-aware.noise_weight = 2", 2.0)] {
         match rule(&format!("aggregate.rule = \"noise-aware\"\n{text}")) {
-            Rule::NoiseAware(config) => assert_eq!(config.noise_weight, expected),
+            RuleConfig::NoiseAware(config) => assert_eq!(config.noise_weight, expected),
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::data::DataName;
 use crate::partition::{Dirichlet, Iid, Mix, Scheme, Shards};
 use lapa_privacy::Adjacency;
-use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, PidError};
+use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, PidError, UniformConfig};
 
 pub(super) fn read(text: &str) -> Result<Experiment, ConfigError> {
     Experiment::from_toml(text, "lapa.toml", &[])
@@ -387,7 +387,7 @@ fn a_budget_makes_a_run_private_by_the_basis_of_its_profile() {
     let (certified, learn) = private("privacy.epsilon = 8");
     assert_eq!(
         (certified.basis, certified.allocator),
-        (Basis::Certified, AllocatorConfig::Uniform)
+        (Basis::Certified, AllocatorConfig::Uniform(UniformConfig {}))
     );
     assert_eq!((learn.sampling, certified.adjacency), (BatchSampling::Poisson, Adjacency::ZeroOut));
     let (paper, learn) = private("profile = \"paper\"\nprivacy.epsilon = 8");
@@ -418,7 +418,7 @@ fn what_proves_nothing_is_refused_with_the_reason() {
             "requires `learn.clip` = \"device\"",
         ),
         ("privacy = { epsilon = 1, initial_sigma = 1 }", "exclude each other"),
-        ("privacy = { epsilon = 1, allocator = \"optimal-split\" }", "shares one pot"),
+        ("privacy = { epsilon = 1, allocator = \"optimal-split\" }", "divides one total budget"),
         (
             "learn.sampling = \"full\"\nprivacy = { epsilon = 1, adjacency = \"zero-out\" }",
             "no proven sensitivity",

@@ -133,7 +133,7 @@ impl Federation {
         if !self.station.restore(round, model, weighting, allocator)? {
             return Ok(false);
         }
-        self.books.restore(round, asked, self.station.weighting().knows_labels())?;
+        self.books.restore(round, asked, self.station.weighting().labels().is_some())?;
         Ok(true)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn record(
     let granted = &asked.granted;
     let on_air = asked.on_air();
     let coordinates = station.model().parameters.len();
-    let air = radio.uplink().airtime(coordinates, &on_air)?;
+    let air = radio.uplink().airtime(&experiment.transmit, coordinates, &on_air)?;
     let sent = radio.uplink().bytes(coordinates) * station.received().len() as u64;
     let model = (size_of::<f32>() * coordinates * granted.len()) as u64;
     let under_noising = || granted.iter().filter_map(Granted::under_noising);

@@ -21,42 +21,27 @@ pub use iid::Iid;
 pub use mix::Mix;
 pub use shards::Shards;
 
-use std::ops::Deref;
-
 use crate::seed::{Purpose, Stream, stream};
+use lapa_privacy::choices;
 use rand::seq::SliceRandom;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Most devices: each has a place, a channel and an account in the ledger.
 pub const MOST_DEVICES: u32 = 1_000_000;
 /// The paper's number of devices.
 const DEVICES: u32 = 15;
 
-/// The schemes of a configuration, each with its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    /// IID devices and devices with few labels: the paper's scheme.
-    Mix(Mix),
-    /// Label shares per device drawn from a Dirichlet distribution.
-    Dirichlet(Dirichlet),
-    /// The label-sorted training set cut into shards, a few dealt to each device.
-    Shards(Shards),
-    /// An equal part of a shuffled training set for every device.
-    Iid(Iid),
-}
-
-impl Deref for Scheme {
-    type Target = dyn PartitionScheme;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Mix(scheme) => scheme,
-            Self::Dirichlet(scheme) => scheme,
-            Self::Shards(scheme) => scheme,
-            Self::Iid(scheme) => scheme,
-        }
+choices! {
+    /// Schemes of a configuration, each with its parameters.
+    pub enum Scheme: PartitionScheme {
+        /// IID devices and devices with few labels: the paper's scheme.
+        Mix(Mix),
+        /// Label shares per device drawn from a Dirichlet distribution.
+        Dirichlet(Dirichlet),
+        /// The label-sorted training set cut into shards, a few dealt to each device.
+        Shards(Shards),
+        /// An equal part of a shuffled training set for every device.
+        Iid(Iid),
     }
 }
 

@@ -22,6 +22,9 @@ const MOST_COEFFICIENTS: u64 = 1 << 26;
 /// Why there are no links.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
+    /// Superposed signals without channels.
+    #[error("an uplink that receives all devices together needs their links")]
+    NoLinks,
     /// More channel coefficients than memory should hold.
     #[error(
         "{devices} devices with `radio.antennas` = {antennas} make {} channel \

@@ -4,10 +4,14 @@ mod links;
 mod selection;
 mod uplink;
 
+pub use lapa_wireless::uplink::{Coding, UplinkError};
 pub use links::{Link, LinkError, Links};
 pub(crate) use selection::Selection;
 pub use selection::Threshold;
-pub use uplink::{Airtime, Uplink, UplinkConfig};
+pub use uplink::{
+    Airtime, AnalogConfig, Arrival, BuildUplink, IdealConfig, PerLink, Superposed, Uplink,
+    UplinkConfig,
+};
 
 use std::sync::Mutex;
 
@@ -17,7 +21,6 @@ use crate::error::FederationError;
 use crate::pool::{Pool, lock};
 use crate::seed::{Draws, Purpose};
 use lapa_wireless::units::Db;
-use uplink::Arrival;
 
 /// An update as the base station received it. Weights, allocators, logs and checkpoints read this
 /// and public numbers only.
@@ -77,10 +80,10 @@ impl Radio {
     pub(crate) fn new(experiment: &Experiment, draws: Draws) -> Result<Self, FederationError> {
         let transmit = &experiment.transmit;
         let threshold = experiment.aggregate.threshold;
-        let ideal = transmit.uplink == UplinkConfig::Ideal && threshold == Threshold::None;
+        let ideal = transmit.uplink.is_ideal() && threshold == Threshold::None;
         Ok(Self {
             links: if ideal { None } else { Some(Links::new(experiment)?) },
-            uplink: Uplink::new(transmit)?,
+            uplink: transmit.uplink.build(transmit)?,
             threshold,
             none_selected: experiment.aggregate.none_selected,
             draws,
@@ -89,6 +92,19 @@ impl Radio {
             has_skipped: false,
             has_cut: false,
         })
+    }
+
+    /// Takes an uplink of one's own.
+    pub(crate) fn replace_uplink(
+        &mut self,
+        own: Uplink,
+        experiment: &Experiment,
+    ) -> Result<(), FederationError> {
+        if self.links.is_none() {
+            self.links = Some(Links::new(experiment)?);
+        }
+        (self.uplink, self.range) = (own, None);
+        Ok(())
     }
 
     /// Fails before the first round where the receiver cannot separate `devices`.
@@ -150,13 +166,14 @@ impl Radio {
         pool: &Pool<T>,
     ) -> Result<Vec<Received>, FederationError> {
         let coordinates = sent.first().map_or(0, |update| update.gradient().len());
-        let (draws, uplink) = (self.draws, &self.uplink);
-        let arrivals: Vec<Arrival> = match &self.links {
-            Some(links) if !uplink.is_separable() => {
+        let draws = self.draws;
+        let arrivals: Vec<Arrival> = match (&self.links, &self.uplink) {
+            (Some(links), Uplink::Superposed(uplink)) => {
                 let mut rng = draws.stream(Purpose::Channel, round, 0)?;
-                uplink.send_signals(sent, links, on_air, &mut *rng)?
+                uplink.send(sent, links, on_air, &mut *rng)?
             }
-            _ => {
+            (None, Uplink::Superposed(_)) => return Err(LinkError::NoLinks.into()),
+            (_, Uplink::PerLink(uplink)) => {
                 let slots: Vec<_> =
                     sent.into_iter().map(|update| Mutex::new(Some(update))).collect();
                 let arrivals = pool.for_each(&vec![1; on_air.len()], |_, slot| {
@@ -200,7 +217,7 @@ impl Radio {
 
 /// The fast uplinks model each device alone, so they ignore SIC error propagation.
 fn optimistic(transmit: &Transmit) -> Option<String> {
-    let fast = matches!(transmit.uplink, UplinkConfig::Analog | UplinkConfig::Digital(_));
+    let fast = matches!(transmit.uplink, UplinkConfig::Analog(_) | UplinkConfig::Digital(_));
     (fast && !transmit.perfect_sic).then(|| {
         "transmit.perfect_sic = false: this uplink takes devices decoded before for cancelled \
          exactly, and the others for Gaussian noise, which favors devices decoded late; \

@@ -61,7 +61,7 @@ use lapa_privacy::NoiseKind;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Entropy, Experiment, word_of};
-use crate::radio::{Threshold, UplinkConfig};
+use crate::radio::Threshold;
 
 /// A device as its base station knows it: public numbers only.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,7 +96,7 @@ pub struct DeviceInfo {
 fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteError> {
     let mut experiment = experiment.clone();
     let refuse = |what: String, instead| Err(RemoteError::Config { what, instead });
-    if experiment.transmit.uplink != UplinkConfig::Ideal {
+    if !experiment.transmit.uplink.is_ideal() {
         let what = format!(
             "transmit.uplink = \"{}\" simulates a radio link between devices in one process",
             word_of(experiment.transmit.uplink)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
-use lapa_privacy::allocate::{AllocatorState, Scalars};
+use lapa_privacy::allocate::AllocatorState;
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub(super) struct State {
     /// Time spent so far.
     pub seconds: f64,
     /// What the allocator remembers beside gradients; none without noise.
-    pub allocator: Option<Scalars>,
+    pub allocator: Option<serde_json::Value>,
     /// The last round for which the ledger was asked.
     pub asked: u32,
     /// What the aggregation weights remember.

@@ -173,7 +173,7 @@ fn save_checkpoint(
         seconds,
         allocator,
         asked,
-        weighting: station.weighting().state().clone(),
+        weighting: station.weighting().state(),
         remembered: vectors.len(),
     };
     checkpoint::save(folder, &state, station.model(), &vectors)

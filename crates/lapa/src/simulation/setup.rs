@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lapa_privacy::allocate::Allocator;
 use lapa_privacy::ledger::{Ledger, Repeat};
 
 use super::Simulation;
@@ -14,14 +15,16 @@ use crate::error::FederationError;
 use crate::federation::{Federation, Prepared, partition_digest};
 use crate::model::{DIGITS, Evaluator, Network};
 use crate::partition::Partition;
-use crate::radio::Radio;
+use crate::radio::{Radio, Uplink};
 use crate::seed::{Draws, Purpose, stream};
+use crate::station::aggregate::Rule;
 use crate::station::{Station, taking_part};
 
 /// A simulation that has no ledger yet.
 pub struct Setup {
     devices: Devices,
     prepared: Prepared,
+    has_own_parts: bool,
 }
 
 impl Setup {
@@ -107,18 +110,50 @@ impl Setup {
             declared: devices.experiment.clone(),
             threads,
         };
-        Ok(Self { devices, prepared })
+        Ok(Self { devices, prepared, has_own_parts: false })
+    }
+
+    /// Replaces the configured allocator by one of one's own. Filters hold whatever it decides.
+    pub fn allocator(mut self, own: Box<dyn Allocator>) -> Result<Self, FederationError> {
+        let privacy = self.prepared.experiment.privacy.as_ref();
+        if privacy.is_none_or(|privacy| privacy.allocator.is_fixed()) {
+            return Err(FederationError::FixedSchedule);
+        }
+        self.prepared.station.replace_allocator(own);
+        self.has_own_parts = true;
+        Ok(self)
+    }
+
+    /// Replaces the configured rule of aggregation by one of one's own. Devices send label
+    /// histograms where the configured rule reads them.
+    pub fn rule(mut self, own: Box<dyn Rule>) -> Self {
+        self.prepared.station.replace_rule(own);
+        self.has_own_parts = true;
+        self
+    }
+
+    /// Replaces the configured uplink by one of one's own.
+    pub fn uplink(mut self, own: Uplink) -> Result<Self, FederationError> {
+        self.prepared.radio.replace_uplink(own, &self.prepared.experiment)?;
+        self.has_own_parts = true;
+        Ok(self)
     }
 
     /// The simulation with a ledger that is gone with the process.
     pub fn in_memory(self) -> Result<Simulation, PrivacyError> {
-        let Self { devices, prepared } = self;
+        let Self { devices, prepared, .. } = self;
         Ok(Simulation { devices, federation: prepared.in_memory()? })
     }
 
     /// The simulation that records its releases in `ledger` as `run`.
+    ///
+    /// A recorded round of the same run is the same release and costs nothing more, unless parts are
+    /// one's own: the configuration does not tell of them, so that it is charged again.
     pub fn record_in(self, ledger: Ledger, run: &str) -> Result<Simulation, PrivacyError> {
-        let Self { devices, prepared } = self;
+        let Self { devices, mut prepared, has_own_parts } = self;
+        if has_own_parts {
+            prepared.repeat = Repeat::ChargeAgain;
+        }
         Ok(Simulation { devices, federation: prepared.record_in(ledger, run)? })
     }
 
@@ -127,7 +162,7 @@ impl Setup {
         self,
         open: impl FnOnce(Prepared) -> Result<(T, Federation), E>,
     ) -> Result<(T, Simulation), E> {
-        let Self { devices, prepared } = self;
+        let Self { devices, prepared, .. } = self;
         let (opened, federation) = open(prepared)?;
         Ok((opened, Simulation { devices, federation }))
     }

@@ -16,7 +16,7 @@ use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
 use crate::radio::{Link, Received};
 use crate::seed::{Purpose, stream};
-use aggregate::{GlobalDelta, GlobalModel, Weighting, WeightingState};
+use aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 
 /// The base station of a run.
 pub struct Station {
@@ -66,7 +66,10 @@ impl Station {
                 statistics: vec![0.0; network.map_or(0, |network| network.statistics_count())],
             },
             delta: GlobalDelta::default(),
-            weighting: Weighting::new(experiment.aggregate.rule, samples.len()),
+            weighting: Weighting::new(
+                experiment.aggregate.rule.build(samples.len()),
+                samples.len(),
+            ),
             allocator: allocator::allocator(experiment, &samples)?,
             samples,
             evaluator,
@@ -74,6 +77,16 @@ impl Station {
             round: 0,
             experiment: experiment.clone(),
         })
+    }
+
+    /// Takes an allocator of one's own.
+    pub(crate) fn replace_allocator(&mut self, own: Box<dyn Allocator>) {
+        self.allocator = Some(own);
+    }
+
+    /// Takes a rule of one's own.
+    pub(crate) fn replace_rule(&mut self, own: Box<dyn Rule>) {
+        self.weighting = Weighting::new(own, self.samples.len());
     }
 
     /// Trains the model on public digits before round 1, if it is to start from there.
@@ -107,7 +120,7 @@ impl Station {
     /// Costs of the next round for the devices with these links.
     pub(crate) fn allocate(&mut self, links: &[Link], books: &Books) -> Allocation {
         let devices: Vec<u32> = links.iter().map(|link| link.device).collect();
-        let weights = self.weighting.prior(&devices, &self.samples_of(&devices));
+        let weights = self.weighting.rule().prior(&devices, &self.samples_of(&devices));
         let asks: Vec<Ask> = devices
             .iter()
             .zip(weights)
@@ -121,8 +134,8 @@ impl Station {
         let none = || (vec![f64::INFINITY; asks.len()], None, None, vec![None; asks.len()]);
         let (costs, pid_error, epsilon_round, angles) = match &mut self.allocator {
             Some(allocator) if !asks.is_empty() => {
-                let shares = allocator.allocate(self.round + 1, &asks);
-                (shares.shares, shares.pid_error, shares.round_budget, shares.angles)
+                let costs = allocator.allocate(self.round + 1, &asks);
+                (costs.by_device, costs.pid_error, costs.round_budget, costs.angles)
             }
             _ => none(),
         };
@@ -197,7 +210,7 @@ impl Station {
 
     /// True if label histograms are needed and have not arrived.
     pub(crate) fn needs_labels(&self) -> bool {
-        self.experiment.aggregate.rule.histograms().is_some() && !self.weighting.knows_labels()
+        self.experiment.aggregate.rule.histograms().is_some() && self.weighting.labels().is_none()
     }
 
     /// Takes the label counts of all devices, as they were sent.
@@ -207,7 +220,7 @@ impl Station {
 
     /// Bytes of the label histograms, 4 for each count; counted with round 1.
     pub(crate) fn histogram_bytes(&self) -> u64 {
-        let counts = self.weighting.state().labels.iter().flatten().map(Vec::len);
+        let counts = self.weighting.labels().into_iter().flatten().map(Vec::len);
         if self.round == 1 { 4 * counts.sum::<usize>() as u64 } else { 0 }
     }
 

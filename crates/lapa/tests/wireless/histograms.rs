@@ -15,7 +15,7 @@ fn histogram(history: &[Entry]) -> (&Histogram, f64) {
 }
 
 fn labels(federation: &Simulation) -> Vec<Vec<f64>> {
-    federation.weighting().state().labels.clone().unwrap()
+    federation.weighting().labels().unwrap().to_vec()
 }
 
 fn exact_labels(federation: &Simulation) -> Vec<Vec<f64>> {

@@ -77,7 +77,7 @@ fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
         let mut federation = federation(&[&["aggregate.rule=noise-aware"][..], changes].concat());
         for _ in 0..2 {
             let record = federation.next_round().unwrap();
-            let labels = federation.weighting().state().labels.as_ref().unwrap();
+            let labels = federation.weighting().labels().unwrap();
             let shares: Vec<Vec<f64>> = labels.iter().map(|l| histogram::shares(l)).collect();
             let sent: Vec<_> = devices(&record).iter().filter(|d| d.selected).collect();
             let distributions: Vec<&[f64]> =
@@ -85,7 +85,7 @@ fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
             let samples: Vec<u32> = sent.iter().map(|d| d.samples).collect();
             let variances: Vec<f64> =
                 sent.iter().map(|d| d.sigma_artificial.powi(2) + d.sigma_channel.powi(2)).collect();
-            let lapa::station::aggregate::Rule::NoiseAware(config) =
+            let lapa::station::aggregate::RuleConfig::NoiseAware(config) =
                 federation.experiment().aggregate.rule
             else {
                 panic!()
@@ -137,7 +137,7 @@ fn fedadp_weights_follow_from_what_was_sent() {
     let record = federation.next_round().unwrap();
     let samples = samples_of(&record);
     let slices: Vec<&[f32]> = gradients.iter().map(Vec::as_slice).collect();
-    let rule = FedAdp::new(4).weights(&[0, 1, 2, 3], &samples, &slices);
+    let rule = FedAdp::new(4).by_angles(&[0, 1, 2, 3], &samples, &slices);
     assert_eq!(weights_of(&record), rule);
 
     let total: f64 = samples.iter().copied().map(f64::from).sum();

@@ -6,7 +6,7 @@ use lapa::config::{Experiment, Places};
 use lapa::model::network;
 use lapa::observe::{Quantiles, number};
 use lapa::radio::Threshold;
-use lapa::radio::{Airtime, Link, Links, Uplink, UplinkConfig};
+use lapa::radio::{Airtime, AnalogConfig, Link, Links, UplinkConfig};
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -70,19 +70,20 @@ impl<'a> Table<'a> {
             network(&experiment.model, rows, cols, classes).map_err(|error| usage(&error))?;
         let coordinates = network.parameter_count();
         let mut transmit = experiment.transmit.clone();
-        if transmit.uplink == UplinkConfig::Ideal {
+        if transmit.uplink.is_ideal() {
             // It costs nothing; what the links would cost says more.
-            transmit.uplink = UplinkConfig::Analog;
+            transmit.uplink = UplinkConfig::Analog(AnalogConfig {});
         }
-        let uplink = Uplink::new(&transmit).map_err(|error| usage(&error))?;
+        let uplink = transmit.uplink.build(&transmit).map_err(|error| usage(&error))?;
         let limits = limits(&experiment.aggregate);
         let threshold = experiment.aggregate.threshold;
-        let ideal = experiment.transmit.uplink == UplinkConfig::Ideal;
+        let ideal = experiment.transmit.uplink.is_ideal();
         let all = ideal && threshold == Threshold::None;
         let sends = |link: &Link| all || link.passes(&threshold);
         let row = |link: &Link| -> Result<Row, Failure> {
             let device = link.device;
-            let cost = uplink.airtime(coordinates, &[*link]).map_err(|error| usage(&error))?;
+            let cost =
+                uplink.airtime(&transmit, coordinates, &[*link]).map_err(|error| usage(&error))?;
             Ok(Row {
                 device,
                 region: places.placement(device).region.map(|region| region + 1),
@@ -101,7 +102,8 @@ impl<'a> Table<'a> {
         };
         let rows = links.iter().map(row).collect::<Result<_, _>>()?;
         let senders: Vec<Link> = links.iter().filter(|link| sends(link)).copied().collect();
-        let cost = uplink.airtime(coordinates, &senders).map_err(|error| usage(&error))?;
+        let cost =
+            uplink.airtime(&transmit, coordinates, &senders).map_err(|error| usage(&error))?;
         let (bytes, round) = (uplink.bytes(coordinates), (senders.len(), cost));
         Ok(Self { experiment, places, links, limits, rows, coordinates, bytes, round })
     }
@@ -200,7 +202,7 @@ impl<'a> Table<'a> {
             self.coordinates,
             self.bytes
         ));
-        if self.experiment.transmit.uplink == UplinkConfig::Ideal {
+        if self.experiment.transmit.uplink.is_ideal() {
             lines.push(
                 "transmit.uplink = \"ideal\" uses these links for thresholds only; airtime, energy \
                  and bytes are those of \"analog\""

@@ -1,6 +1,6 @@
 //! `[privacy]` and how batches are drawn: refuses what proves nothing.
 
-use lapa_privacy::allocate::{AllocatorConfig, Basis};
+use lapa_privacy::allocate::Basis;
 use lapa_privacy::{Adjacency, ClipUnit, EventError, NoiseKind, Release};
 
 use super::super::document::Document;
@@ -54,11 +54,14 @@ pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
     let (Some(privacy), learn) = (&experiment.privacy, &experiment.learn) else { return Ok(()) };
     clipping(privacy, learn, document)?;
     let certified = privacy.basis == Basis::Certified;
-    if certified && privacy.allocator == AllocatorConfig::OptimalSplit {
+    if certified && privacy.allocator.needs_total() {
         return Err(document.error(
             &["privacy.allocator", "privacy.basis"],
-            "`privacy.allocator` = \"optimal-split\" shares one pot over the devices, which \
-             `privacy.basis` = \"certified\" does not have: each device has its own budget",
+            format!(
+                "`privacy.allocator` = {} divides one total budget over the devices, which \
+                 `privacy.basis` = \"certified\" does not have: each device has its own budget",
+                word(privacy.allocator)
+            ),
             "use uniform, arb or lapa, or privacy.basis = \"paper\"",
         ));
     }
@@ -161,10 +164,7 @@ fn plan(privacy: &Privacy, learn: &Learn, document: &Document) -> Check {
             "use adjacency = \"zero-out\", or remove budget_fraction",
         ));
     }
-    if amplified
-        && privacy.adjacency == Adjacency::ReplaceOne
-        && privacy.allocator != AllocatorConfig::Uniform
-    {
+    if amplified && privacy.adjacency == Adjacency::ReplaceOne && !privacy.allocator.is_fixed() {
         return Err(document.error(
             &["privacy.adjacency", "privacy.allocator"],
             format!(

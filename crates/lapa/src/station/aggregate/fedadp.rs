@@ -1,19 +1,33 @@
-//! FedAdp (Wu & Wang 2021, arXiv 2012.00661): weights by the angle between a device's gradient and
+//! Rule fedadp (Wu & Wang 2021, arXiv 2012.00661): weights by the angle between a device's gradient and
 //! the mean. It is the paper's benchmark BEDA.
 //!
 //! It reads what the base station received and public numbers only, so it costs no privacy.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::fedavg;
 use super::softmax::softmax;
+use super::{BuildRule, Rule, fedavg};
+use crate::radio::Received;
+
+/// Parameters of rule fedadp: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FedadpConfig {}
+
+impl BuildRule for FedadpConfig {
+    fn build(&self, devices: usize) -> Box<dyn Rule> {
+        Box::new(FedAdp::new(devices))
+    }
+}
 
 /// α of the contribution f.
 const ALPHA: f64 = 5.0;
 
-/// What FedAdp remembers between rounds: every device's smoothed angle.
+/// Memory of FedAdp between rounds: every device's smoothed angle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedAdp {
     angles: Vec<Smoothed>,
@@ -32,8 +46,8 @@ impl FedAdp {
         Self { angles: vec![Smoothed::default(); devices] }
     }
 
-    /// Whether this can be the memory of `devices` devices, for one that was read from a file.
-    pub fn fits(&self, devices: usize) -> bool {
+    /// True if this can be the memory of `devices` devices, for one that was read from a file.
+    pub(super) fn fits(&self, devices: usize) -> bool {
         self.angles.len() == devices
             && self.angles.iter().all(|smoothed| (0.0..=PI).contains(&smoothed.angle))
     }
@@ -44,7 +58,12 @@ impl FedAdp {
     /// Sums are over 64-bit products in one order, whatever the threads and the processor.
     ///
     /// θ̃_k is the mean over the rounds in which the device took part.
-    pub fn weights(&mut self, devices: &[u32], samples: &[u32], gradients: &[&[f32]]) -> Vec<f64> {
+    pub fn by_angles(
+        &mut self,
+        devices: &[u32],
+        samples: &[u32],
+        gradients: &[&[f32]],
+    ) -> Vec<f64> {
         let global = mean(samples, gradients);
         let whole = inner(&global, &global);
         let contributions: Vec<f64> = devices
@@ -58,6 +77,27 @@ impl FedAdp {
             })
             .collect();
         softmax(samples, &contributions)
+    }
+}
+
+impl Rule for FedAdp {
+    fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64> {
+        let devices: Vec<u32> = received.iter().map(Received::device).collect();
+        let gradients: Vec<&[f32]> = received.iter().map(Received::gradient).collect();
+        self.by_angles(&devices, samples, &gradients)
+    }
+
+    fn state(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn restore(&mut self, state: Value) -> bool {
+        let Ok(state) = Self::deserialize(&state) else { return false };
+        let fits = state.fits(self.angles.len());
+        if fits {
+            *self = state;
+        }
+        fits
     }
 }
 

@@ -1,4 +1,30 @@
-//! Weights by data volume.
+//! Rule fedavg: weights by data volume.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BuildRule, Rule};
+use crate::radio::Received;
+
+/// Parameters of rule fedavg: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FedavgConfig {}
+
+impl BuildRule for FedavgConfig {
+    fn build(&self, _: usize) -> Box<dyn Rule> {
+        Box::new(FedAvg)
+    }
+}
+
+/// FedAvg as a rule.
+struct FedAvg;
+
+impl Rule for FedAvg {
+    fn weights(&mut self, samples: &[u32], _: &[Received]) -> Vec<f64> {
+        fedavg(samples)
+    }
+}
 
 /// FedAvg (McMahan et al. 2017): G_k = |D_k| / Σ_j |D_j| over the devices of the round, so that
 /// ΣG_k = 1 as in the paper's eq. (2).

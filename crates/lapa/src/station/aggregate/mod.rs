@@ -14,10 +14,9 @@ mod noise_aware_tests;
 #[cfg(test)]
 mod tests;
 
-pub use fedadp::FedAdp;
-pub use fedavg::fedavg;
-
+pub use fedadp::{FedAdp, FedadpConfig};
+pub use fedavg::{FedavgConfig, fedavg};
 pub use model::{GlobalDelta, GlobalModel};
 pub use noise_aware::NoiseAwareConfig;
-pub use rule::{Rule, Weighting, WeightingState};
+pub use rule::{BuildRule, Rule, RuleConfig, Weighting, WeightingState};
 pub use wasserstein::{GroundMetric, WassersteinConfig, default_floor};

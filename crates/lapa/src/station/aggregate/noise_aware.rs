@@ -1,9 +1,12 @@
-//! Weights that trade how well labels are mixed against how much noise is left. They are ours.
+//! Rule noise-aware, which is ours: weights that trade mixed labels against the noise that is left.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::histogram::{global, shares};
+use super::{BuildRule, Rule, fedavg};
 use crate::budget::Histograms;
+use crate::radio::Received;
 
 /// Parameters of rule noise-aware.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +26,55 @@ impl Default for NoiseAwareConfig {
     }
 }
 
-/// What a device without noise has, beside noisy ones: this part of the least variance there is.
+impl BuildRule for NoiseAwareConfig {
+    fn build(&self, _: usize) -> Box<dyn Rule> {
+        let noise_weight = self.noise_weight;
+        Box::new(NoiseAware { noise_weight, distributions: Vec::new(), global: Vec::new() })
+    }
+
+    fn histograms(&self) -> Option<Histograms> {
+        Some(self.histograms)
+    }
+}
+
+/// The rule, with label distributions once they are known: of each device, and of all together.
+struct NoiseAware {
+    noise_weight: f64,
+    distributions: Vec<Vec<f64>>,
+    global: Vec<f64>,
+}
+
+impl NoiseAware {
+    fn by_variances(&self, devices: &[u32], samples: &[u32], variances: &[f64]) -> Vec<f64> {
+        if self.distributions.is_empty() {
+            return fedavg(samples);
+        }
+        let distributions: Vec<&[f64]> =
+            devices.iter().map(|&device| &*self.distributions[device as usize]).collect();
+        weights(&distributions, &self.global, samples, variances, self.noise_weight)
+    }
+}
+
+impl Rule for NoiseAware {
+    fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64> {
+        let devices: Vec<u32> = received.iter().map(Received::device).collect();
+        let variances: Vec<f64> = received.iter().map(|r| r.sigma().powi(2)).collect();
+        self.by_variances(&devices, samples, &variances)
+    }
+
+    /// Weights for noise by 1/|D_k|, as it is for equal budgets.
+    fn prior(&self, devices: &[u32], samples: &[u32]) -> Vec<f64> {
+        let variances: Vec<f64> = samples.iter().map(|&n| f64::from(n).powi(-2)).collect();
+        self.by_variances(devices, samples, &variances)
+    }
+
+    fn learn_labels(&mut self, counts: &[Vec<f64>]) {
+        self.distributions = counts.iter().map(|counts| shares(counts)).collect();
+        self.global = global(counts);
+    }
+}
+
+/// Variance of a device without noise, beside noisy ones: this part of the least there is.
 const LEAST_VARIANCE: f64 = 1e-6;
 /// More than any case of the tests takes; a step settles which devices have weight.
 const STEPS: usize = 200;

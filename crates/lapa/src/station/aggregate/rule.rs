@@ -1,174 +1,126 @@
-//! Aggregation weights of a run, and their memory between rounds.
+//! Rules of aggregation: the seam, the rules of a configuration, and the memory of a run's rule.
 
-use schemars::JsonSchema;
+use lapa_privacy::choices;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::histogram::{global, shares};
-use super::{
-    FedAdp, GroundMetric, NoiseAwareConfig, WassersteinConfig, fedavg, noise_aware, wasserstein,
-};
+use super::{FedadpConfig, FedavgConfig, NoiseAwareConfig, WassersteinConfig, fedavg};
 use crate::budget::Histograms;
 use crate::radio::Received;
 
-/// The rules of a configuration, each with its parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// By their numbers of samples.
-    #[default]
-    Fedavg,
-    /// By samples and the angle between a device's update and the mean one (the paper's BEDA).
-    Fedadp,
-    /// By samples and how far a device's labels are from all devices' labels (the paper's rule).
-    Wasserstein(WassersteinConfig),
-    /// So that labels are mixed as over all devices and little noise is left.
-    NoiseAware(NoiseAwareConfig),
+choices! {
+    /// Rules of a configuration, each with its parameters.
+    #[derive(Copy)]
+    pub enum RuleConfig: BuildRule {
+        /// By their numbers of samples.
+        Fedavg(FedavgConfig),
+        /// By samples and the angle between a device's update and the mean one (the paper's BEDA).
+        Fedadp(FedadpConfig),
+        /// By samples and how far a device's labels are from all devices' labels (the paper's rule).
+        Wasserstein(WassersteinConfig),
+        /// So that labels are mixed as over all devices and little noise is left.
+        NoiseAware(NoiseAwareConfig),
+    }
 }
 
-impl Rule {
+impl Default for RuleConfig {
+    fn default() -> Self {
+        Self::Fedavg(FedavgConfig {})
+    }
+}
+
+/// Parameters that a rule is built from.
+pub trait BuildRule {
+    /// The rule for this many devices.
+    fn build(&self, devices: usize) -> Box<dyn Rule>;
+
     /// The way of label histograms to the base station; `None` where weights do not go by labels.
-    pub fn histograms(&self) -> Option<Histograms> {
-        match self {
-            Self::Fedavg | Self::Fedadp => None,
-            Self::Wasserstein(config) => Some(config.histograms),
-            Self::NoiseAware(config) => Some(config.histograms),
-        }
-    }
-
-    /// The ground metric of label distances.
-    fn metric(&self) -> GroundMetric {
-        match self {
-            Self::Wasserstein(config) => config.metric,
-            Self::Fedavg | Self::Fedadp | Self::NoiseAware(_) => GroundMetric::default(),
-        }
+    fn histograms(&self) -> Option<Histograms> {
+        None
     }
 }
 
-/// How devices are weighted.
-#[derive(Clone, Debug)]
+/// Aggregation weights from received values and public numbers.
+pub trait Rule: Send {
+    /// Weights of the devices that an update was received from; they sum to 1. `samples` are the
+    /// public numbers of samples of these devices.
+    fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64>;
+
+    /// Weights before anything of the round was received, by which allocators decide: those of
+    /// FedAvg unless the rule knows better.
+    fn prior(&self, _devices: &[u32], samples: &[u32]) -> Vec<f64> {
+        fedavg(samples)
+    }
+
+    /// Takes the label counts of all devices, as they were sent.
+    fn learn_labels(&mut self, _counts: &[Vec<f64>]) {}
+
+    /// Everything that later weights depend on, apart from settings and labels: functions of what
+    /// was received, so a checkpoint may hold it.
+    fn state(&self) -> Value {
+        Value::Null
+    }
+
+    /// Goes on from a state. False if it is not one of this rule.
+    fn restore(&mut self, state: Value) -> bool {
+        state.is_null()
+    }
+}
+
+/// The rule of a run, and the label counts that it was told.
 pub struct Weighting {
-    rule: Rule,
+    rule: Box<dyn Rule>,
     devices: usize,
-    state: WeightingState,
-    labels: Labels,
+    labels: Option<Vec<Vec<f64>>>,
 }
 
-/// Figures of the label counts, once they are known.
-#[derive(Clone, Debug, Default)]
-struct Labels {
-    /// W_k of each device.
-    distances: Vec<f64>,
-    /// The label distribution of each device.
-    distributions: Vec<Vec<f64>>,
-    /// That of all together.
-    global: Vec<f64>,
-}
-
-impl Labels {
-    fn new(metric: GroundMetric, counts: &[Vec<f64>]) -> Self {
-        Self {
-            distances: wasserstein::distances(metric, counts),
-            distributions: counts.iter().map(|counts| shares(counts)).collect(),
-            global: global(counts),
-        }
-    }
-}
-
-/// Memory of the weights: functions of what was received, so a checkpoint may hold it.
+/// Memory of the weights, for a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WeightingState {
-    /// Angles of FedAdp.
-    pub fedadp: Option<FedAdp>,
+    /// State of the rule.
+    pub rule: Value,
     /// Label counts of each device as they were sent.
     pub labels: Option<Vec<Vec<f64>>>,
 }
 
 impl Weighting {
     /// The weights of a rule, for this many devices.
-    pub fn new(rule: Rule, devices: usize) -> Self {
-        let fedadp = (rule == Rule::Fedadp).then(|| FedAdp::new(devices));
-        Self {
-            rule,
-            devices,
-            state: WeightingState { fedadp, labels: None },
-            labels: Labels::default(),
-        }
+    pub fn new(rule: Box<dyn Rule>, devices: usize) -> Self {
+        Self { rule, devices, labels: None }
     }
 
-    /// True once label histograms have arrived.
-    pub(crate) fn knows_labels(&self) -> bool {
-        self.state.labels.is_some()
+    /// The rule.
+    pub fn rule(&self) -> &dyn Rule {
+        &*self.rule
+    }
+
+    /// Weights of the devices that an update was received from.
+    pub fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64> {
+        self.rule.weights(samples, received)
+    }
+
+    /// Label counts of each device as they were sent, once they have arrived.
+    pub fn labels(&self) -> Option<&[Vec<f64>]> {
+        self.labels.as_deref()
     }
 
     /// Takes the label counts of all devices, as they were sent.
     pub(crate) fn learn_labels(&mut self, counts: Vec<Vec<f64>>) {
-        self.labels = Labels::new(self.rule.metric(), &counts);
-        self.state.labels = Some(counts);
-    }
-
-    /// Weights before anything of the round was received. For FedAdp, whose weights follow from
-    /// the updates, those of FedAvg; where they follow from noise, those of noise by 1/|D_k|, as it
-    /// is for equal budgets.
-    pub fn prior(&self, devices: &[u32], samples: &[u32]) -> Vec<f64> {
-        match self.rule {
-            Rule::Wasserstein(config) if self.knows_labels() => {
-                let distances: Vec<f64> =
-                    devices.iter().map(|&device| self.labels.distances[device as usize]).collect();
-                wasserstein::weights(samples, &distances, config.floor)
-            }
-            Rule::NoiseAware(config) if self.knows_labels() => {
-                let variances: Vec<f64> = samples.iter().map(|&n| f64::from(n).powi(-2)).collect();
-                self.noise_aware(devices, samples, &variances, config)
-            }
-            Rule::Fedavg | Rule::Fedadp | Rule::Wasserstein(_) | Rule::NoiseAware(_) => {
-                fedavg(samples)
-            }
-        }
-    }
-
-    fn noise_aware(
-        &self,
-        devices: &[u32],
-        samples: &[u32],
-        variances: &[f64],
-        config: NoiseAwareConfig,
-    ) -> Vec<f64> {
-        let (labels, weight) = (&self.labels, config.noise_weight);
-        let distributions: Vec<&[f64]> =
-            devices.iter().map(|&device| &*labels.distributions[device as usize]).collect();
-        noise_aware::weights(&distributions, &labels.global, samples, variances, weight)
-    }
-
-    /// Weights of the devices that an update was received from; they sum to 1.
-    pub fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64> {
-        let devices: Vec<u32> = received.iter().map(Received::device).collect();
-        if let Some(fedadp) = &mut self.state.fedadp {
-            let gradients: Vec<&[f32]> = received.iter().map(Received::gradient).collect();
-            return fedadp.weights(&devices, samples, &gradients);
-        }
-        match self.rule {
-            Rule::NoiseAware(config) if self.knows_labels() => {
-                let variances: Vec<f64> = received.iter().map(|r| r.sigma().powi(2)).collect();
-                self.noise_aware(&devices, samples, &variances, config)
-            }
-            _ => self.prior(&devices, samples),
-        }
+        self.rule.learn_labels(&counts);
+        self.labels = Some(counts);
     }
 
     /// State for a checkpoint.
-    pub fn state(&self) -> &WeightingState {
-        &self.state
+    pub fn state(&self) -> WeightingState {
+        WeightingState { rule: self.rule.state(), labels: self.labels.clone() }
     }
 
-    /// Goes on from a checkpoint. False if it is of other devices.
+    /// Goes on from a checkpoint. False if it is of another rule or other devices.
     pub fn restore(&mut self, state: WeightingState) -> bool {
-        let fits = state.fedadp.as_ref().is_none_or(|fedadp| fedadp.fits(self.devices))
-            && state.labels.as_ref().is_none_or(|labels| labels.len() == self.devices);
-        if fits {
-            if let Some(labels) = &state.labels {
-                self.labels = Labels::new(self.rule.metric(), labels);
-            }
-            self.state = state;
+        let fits = state.labels.as_ref().is_none_or(|labels| labels.len() == self.devices)
+            && self.rule.restore(state.rule);
+        if let Some(labels) = state.labels.filter(|_| fits) {
+            self.learn_labels(labels);
         }
         fits
     }

@@ -102,7 +102,7 @@ fn fedadp_is_that_of_numpy() {
     for case in vectors.cases {
         let mut fedadp = FedAdp::new(case.devices);
         for round in case.rounds {
-            let ours = fedadp.weights(&round.devices, &round.samples, &views(&round.gradients));
+            let ours = fedadp.by_angles(&round.devices, &round.samples, &views(&round.gradients));
             assert_close(&ours, &round.weights, 1e-12);
             let json = serde_json::to_value(&fedadp).unwrap();
             let angles = json["angles"].as_array().unwrap();
@@ -119,20 +119,20 @@ fn fedadp_is_that_of_numpy() {
 #[test]
 fn fedadp_of_one_device_is_all_its_own() {
     let mut fedadp = FedAdp::new(3);
-    assert_eq!(fedadp.weights(&[1], &[40], &[&[0.3, -0.7, 0.1]]), [1.0]);
-    assert_eq!(fedadp.weights(&[], &[], &[]), [0.0; 0]);
+    assert_eq!(fedadp.by_angles(&[1], &[40], &[&[0.3, -0.7, 0.1]]), [1.0]);
+    assert_eq!(fedadp.by_angles(&[], &[], &[]), [0.0; 0]);
 }
 
 /// f(0) = 5(1 − e^{−e⁵}) and f(π/2) = 5(1 − e^{−e^{−5(π/2 − 1)}}): the second device is silent.
 #[test]
 fn fedadp_takes_a_silent_device_for_a_right_angle() {
-    let weights = FedAdp::new(2).weights(&[0, 1], &[100, 300], &[&[2.0, -1.0], &[0.0, 0.0]]);
+    let weights = FedAdp::new(2).by_angles(&[0, 1], &[100, 300], &[&[2.0, -1.0], &[0.0, 0.0]]);
     let right = 5.0 * (1.0 - (-(-5.0 * (std::f64::consts::FRAC_PI_2 - 1.0)).exp()).exp());
     let (with, against) = (f64::exp(5.0), 3.0 * right.exp());
     assert_close(&weights, &[with / (with + against), against / (with + against)], 1e-12);
     let silent: &[f32] = &[0.0, 0.0];
     assert_close(
-        &FedAdp::new(2).weights(&[0, 1], &[100, 300], &[silent, silent]),
+        &FedAdp::new(2).by_angles(&[0, 1], &[100, 300], &[silent, silent]),
         &[0.25, 0.75],
         1e-15,
     );
@@ -143,7 +143,7 @@ fn fedadp_takes_a_silent_device_for_a_right_angle() {
 fn fedadp_fits_after_many_opposite_rounds() {
     let mut fedadp = FedAdp::new(2);
     for _ in 0..500 {
-        fedadp.weights(&[0, 1], &[1, 3], &[&[-1.0], &[1.0]]);
+        fedadp.by_angles(&[0, 1], &[1, 3], &[&[-1.0], &[1.0]]);
         assert!(fedadp.fits(2), "{fedadp:?}");
     }
 }
@@ -310,18 +310,18 @@ proptest! {
     ) {
         let (samples, gradients): (Vec<u32>, Vec<Vec<f32>>) = devices.into_iter().unzip();
         let ids: Vec<u32> = (0..samples.len() as u32).collect();
-        let ours = FedAdp::new(ids.len()).weights(&ids, &samples, &views(&gradients));
+        let ours = FedAdp::new(ids.len()).by_angles(&ids, &samples, &views(&gradients));
         prop_assert!((sum(&ours) - 1.0).abs() < 1e-12);
 
         let doubled: Vec<Vec<f32>> =
             gradients.iter().map(|g| g.iter().map(|x| x * 2.0).collect()).collect();
-        let same = FedAdp::new(ids.len()).weights(&ids, &samples, &views(&doubled));
+        let same = FedAdp::new(ids.len()).by_angles(&ids, &samples, &views(&doubled));
         prop_assert_eq!(&same, &ours);
 
         let back = |k: &u32| ids.len() - 1 - *k as usize;
         let turned_samples: Vec<u32> = ids.iter().map(|k| samples[back(k)]).collect();
         let turned: Vec<&[f32]> = ids.iter().map(|k| &*gradients[back(k)]).collect();
-        let turned = FedAdp::new(ids.len()).weights(&ids, &turned_samples, &turned);
+        let turned = FedAdp::new(ids.len()).by_angles(&ids, &turned_samples, &turned);
         let expected: Vec<f64> = ids.iter().map(|k| ours[back(k)]).collect();
         assert_close(&turned, &expected, 1e-9);
     }

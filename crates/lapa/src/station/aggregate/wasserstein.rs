@@ -1,11 +1,13 @@
-//! The paper's weights: data volume times how close a device's labels are to everybody's.
+//! Rule wasserstein, the paper's weights: data volume times how close a device's labels are to everybody's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{global, shares};
 use super::softmax::softmax;
+use super::{BuildRule, Rule, fedavg};
 use crate::budget::Histograms;
+use crate::radio::Received;
 
 /// Parameters of rule wasserstein.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +30,43 @@ impl Default for WassersteinConfig {
     }
 }
 
-/// How far apart two labels are.
+impl BuildRule for WassersteinConfig {
+    fn build(&self, _: usize) -> Box<dyn Rule> {
+        Box::new(Wasserstein { config: *self, distances: Vec::new() })
+    }
+
+    fn histograms(&self) -> Option<Histograms> {
+        Some(self.histograms)
+    }
+}
+
+/// The rule, with W_k of each device once labels are known.
+struct Wasserstein {
+    config: WassersteinConfig,
+    distances: Vec<f64>,
+}
+
+impl Rule for Wasserstein {
+    fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64> {
+        let devices: Vec<u32> = received.iter().map(Received::device).collect();
+        self.prior(&devices, samples)
+    }
+
+    fn prior(&self, devices: &[u32], samples: &[u32]) -> Vec<f64> {
+        if self.distances.is_empty() {
+            return fedavg(samples);
+        }
+        let distances: Vec<f64> =
+            devices.iter().map(|&device| self.distances[device as usize]).collect();
+        weights(samples, &distances, self.config.floor)
+    }
+
+    fn learn_labels(&mut self, counts: &[Vec<f64>]) {
+        self.distances = distances(self.config.metric, counts);
+    }
+}
+
+/// Distance between two labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroundMetric {
