@@ -24,7 +24,7 @@ const ACCOUNTANTS: [(&str, Maker); 6] = [
     ("pld", || Box::new(Pld::default())),
 ];
 
-/// What neighboring data sets are, by its name.
+/// Relation of neighboring data sets, by its name.
 pub fn adjacency(name: &str) -> PyResult<Adjacency> {
     serde_json::from_value(name.into()).map_err(|_| {
         PyValueError::new_err(format!(
@@ -94,7 +94,7 @@ pub fn account<'py>(
 
 /// The least σ, in units of the sensitivity, with which `rounds` releases meet (epsilon, delta).
 ///
-/// What is returned was itself accounted: ε never exceeds the target.
+/// The result was itself accounted: ε never exceeds the target.
 ///
 /// >>> round(lapa.calibrate(epsilon=8, delta=1e-5, rounds=150, sampling_rate=0.1), 2)
 /// 1.04
@@ -189,7 +189,7 @@ impl Filter {
         Ok(Self { inner: Mutex::new(py.detach(made).map_err(Raise::raise)?) })
     }
 
-    /// What a release with noise of `sigma` sensitivities costs.
+    /// Cost of a release with noise of `sigma` sensitivities.
     #[pyo3(signature = (sigma, *, sampling_rate=None, adjacency="zero-out"))]
     fn cost(&self, sigma: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
         let mechanism = mechanism(sampling_rate, sigma, self::adjacency(adjacency)?);
@@ -204,7 +204,7 @@ impl Filter {
         Ok(found.noise_multiplier() / unit.noise_multiplier())
     }
 
-    /// How much of `share` may be spent now: all of it, what is left, or 0 if that is below `floor`.
+    /// Part of `share` that may be spent now: all of it, what is left, or 0 if that is below `floor`.
     /// Spends nothing.
     #[pyo3(signature = (share, floor=0.0))]
     fn request(&self, share: f64, floor: f64) -> f64 {
@@ -242,19 +242,19 @@ impl Filter {
         self.lock().capacity()
     }
 
-    /// What was spent, not below.
+    /// Spent budget, not rounded down.
     #[getter]
     fn spent(&self) -> f64 {
         self.lock().spent()
     }
 
-    /// What may still be spent, not above.
+    /// Budget that is left, not rounded up.
     #[getter]
     fn left(&self) -> f64 {
         self.lock().left()
     }
 
-    /// Why the budget holds.
+    /// Theorem by which the budget holds.
     #[getter]
     fn theorem(&self) -> &'static str {
         self.lock().theorem()

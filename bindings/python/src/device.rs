@@ -214,7 +214,7 @@ impl Device {
         Ok(counts.into_pyarray(py))
     }
 
-    /// How the budget stands over all that was ever released.
+    /// State of the budget over all that was ever released.
     ///
     /// epsilon (spent), declared (the budget), delta, left and capacity (in the currency of the
     /// filter), releases.
@@ -259,7 +259,7 @@ fn facts_dict<'py>(py: Python<'py>, facts: &DeviceInfo) -> PyResult<Bound<'py, P
     Ok(dict)
 }
 
-/// What a device told of itself, as it came over a network: all numbers may be floats.
+/// Facts that a device told of itself, as they came over a network: all numbers may be floats.
 pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<DeviceInfo> {
     let number = |key: &str| -> PyResult<f64> {
         let value = dict.get_item(key)?;

@@ -42,7 +42,7 @@ pub struct Ledger {
     filters: Mutex<BTreeMap<(String, u32), (InnerFilter, Adjacency)>>,
 }
 
-/// Why nothing was recorded.
+/// A release that was not recorded.
 enum Failure {
     Ledger(LedgerError),
     Account(AccountError),
@@ -196,7 +196,7 @@ impl Ledger {
         Ok(list)
     }
 
-    /// What every run declared for its devices: run, data, device, epsilon, delta, capacity, and what
+    /// Declarations of every run for its devices: run, data, device, epsilon, delta, capacity, and what
     /// was spent on the device by all runs.
     fn terms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +215,7 @@ impl Ledger {
         Ok(list)
     }
 
-    /// Where it is.
+    /// Its path.
     #[getter]
     fn path(&self) -> PathBuf {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).path().to_path_buf()

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::convert::{as_python, data, experiment, to_python};
 use crate::error::Raise;
 
-/// What `lapa.run` returns.
+/// Result of `lapa.run`.
 #[pyclass(module = "lapa", frozen, get_all)]
 pub struct RunResult {
     /// One row per round: a dict of columns, for `pandas.DataFrame` or `polars.DataFrame`.

@@ -197,7 +197,7 @@ impl BaseStation {
         self.with(py, |station| station.evaluate())
     }
 
-    /// What the rounds so far come to: accuracy, what was claimed, proved and spent, and more.
+    /// Summary of the rounds so far: accuracy, claimed, proven and spent ε, and more.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let summary = self.with(py, |station| station.summary())?;
         as_python(py, &summary)

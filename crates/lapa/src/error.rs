@@ -19,7 +19,7 @@ pub enum FederationError {
         rows: usize,
         /// Image columns.
         cols: usize,
-        /// What does not fit.
+        /// The mismatch.
         source: crate::model::ModelError,
     },
     /// The model is too large for the images, devices and threads.
@@ -92,7 +92,7 @@ pub enum FederationError {
     NoneSelected {
         /// The round, from 1.
         round: u32,
-        /// What links had to pass.
+        /// The threshold.
         threshold: Threshold,
         /// The best link's SINR.
         best_sinr_db: f64,

@@ -25,7 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// What people read is for the command line to say.
+// Messages to people belong to the command line.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod atomic;

@@ -47,7 +47,7 @@ impl<T: Send> Pool<T> {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {threads} threads: {source}")]
 pub struct PoolError {
-    /// How many were asked for.
+    /// The number asked for.
     pub threads: usize,
     /// The reason.
     source: rayon::ThreadPoolBuildError,

@@ -77,7 +77,7 @@ mod tests {
     use crate::seed::{Purpose, stream};
     use rand::RngExt;
 
-    /// When the last of `threads` ends that take the jobs from a queue in this order.
+    /// End of the last of `threads` that take the jobs from a queue in this order.
     fn makespan(order: &[usize], sizes: &[usize], threads: usize) -> usize {
         let mut busy = vec![0; threads];
         for &job in order {

@@ -12,7 +12,7 @@ use crate::config::Entropy;
 /// The generator of every simulated random choice.
 pub type Stream = ChaCha12Rng;
 
-/// What a stream is for. The numbers are part of the reproducibility promise: never renumber.
+/// Purpose of a stream. The numbers are part of the reproducibility promise: never renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -22,31 +22,31 @@ pub enum Purpose {
     Partition = 2,
     /// Initial parameters of the model (round and device are 0).
     ModelInit = 3,
-    /// Which devices take part in a round (device is 0).
+    /// Participants of a round (device is 0).
     Participation = 4,
-    /// Which samples a device uses in a round.
+    /// Samples that a device uses in a round.
     Batch = 5,
     /// The noise of a device in a round.
     Noise = 6,
-    /// What an allocator draws after a round (device is 0).
+    /// Draws of an allocator after a round (device is 0).
     Allocate = 7,
-    /// Where the devices are (round and device are 0).
+    /// Positions of the devices (round and device are 0).
     Topology = 8,
     /// The fading of a device; in place of the round, how often it was redrawn before.
     Fading = 9,
-    /// What happens to a device's update on the way (the signal uplink draws for all at device 0).
+    /// Channel errors of a device's update (the signal uplink draws for all at device 0).
     Channel = 10,
     /// The noise on a device's label histogram (round is 0).
     Histogram = 11,
-    /// What an optimizer of transmit powers draws; in place of the round, which optimizer.
+    /// Draws of an optimizer of transmit powers; the optimizer's number is in place of the round.
     Power = 12,
-    /// Which digits a step of training before the first round uses; in place of the round, the step.
+    /// Digits of a step of training before the first round; the step is in place of the round.
     Pretrain = 13,
-    /// What an audit of mechanisms and canaries draws; in place of the round, what for.
+    /// Draws of an audit of mechanisms and canaries; their use is in place of the round.
     Audit = 14,
-    /// What an inversion of gradients draws; in place of the round, what for.
+    /// Draws of an inversion of gradients; their use is in place of the round.
     Inversion = 15,
-    /// What a membership attack draws; in place of the round, what for.
+    /// Draws of a membership attack; their use is in place of the round.
     Membership = 16,
 }
 

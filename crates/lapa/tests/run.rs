@@ -156,7 +156,7 @@ fn stop_after(run: Run, round: u32) {
     assert_eq!(outcome.unwrap(), Outcome::Stopped { round });
 }
 
-/// What must be the same in two runs: the files, the model's bytes, the metrics without times.
+/// Parts that must be the same in two runs: the files, the model's bytes, the metrics without times.
 fn contents(folder: &Path) -> (Vec<String>, Vec<u8>, Vec<Value>) {
     let lines = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
     let metrics = lines.lines().map(|line| {

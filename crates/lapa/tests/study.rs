@@ -1,4 +1,4 @@
-//! What only a simulation can know, against a plain computation.
+//! Exact losses, which only a simulation can know, against a plain computation.
 
 mod common;
 

@@ -49,7 +49,7 @@ pub(super) struct Trusted {
 pub(super) struct Amplitudes {
     /// Local gradients that an upload sums.
     steps: u32,
-    /// How much larger a device may be than its public number of samples says.
+    /// Largest ratio of a device's samples to its public number.
     excess: f64,
     /// Coordinates of an update, q.
     coordinates: usize,

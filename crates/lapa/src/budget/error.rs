@@ -4,7 +4,7 @@ use lapa_privacy::{AccountError, EventError};
 
 use crate::model::MOST_SAMPLES;
 
-/// Why noise cannot be set or recorded.
+/// Noise that cannot be set or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivacyError {
     /// An accountant refuses.

@@ -3,7 +3,7 @@
 use super::amplitudes::Trusted;
 use crate::config::{Control, NoiseControl, SwitchConfig, SwitchRule};
 
-/// When devices add artificial noise, and how much (the paper's Section IV-A).
+/// Rule of artificial noise (the paper's Section IV-A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoiseRule {
     /// All that is required, in every round.
@@ -15,7 +15,7 @@ pub enum NoiseRule {
     ///
     /// Differs from the paper: it compares sums over the devices.
     PerDevice,
-    /// What the channel leaves wanting.
+    /// The difference to the channel's noise.
     ///
     /// Differs from the paper: it adds all or nothing.
     TopUp,
@@ -60,7 +60,7 @@ pub fn top_up(required_squared: f64, trusted_fraction: f64, trusted_variance: f6
     (required_squared - trusted_variance).max(0.0) / (1.0 + trusted_fraction)
 }
 
-/// Whether the channel's noise suffices by the paper's equality of sums, eq. (23): Σσ_channel ≥ Σσ_required.
+/// True if the channel's noise suffices by the paper's equality of sums, eq. (23): Σσ_channel ≥ Σσ_required.
 ///
 /// Differs from the paper: σ_channel is what may be counted of a real coordinate's noise, in units
 /// of the gradient. That the sums are equal protects no single device: with a channel of 0.1 and
@@ -81,7 +81,7 @@ mod tests {
     const RULES: [NoiseRule; 4] =
         [NoiseRule::Always, NoiseRule::Sum, NoiseRule::PerDevice, NoiseRule::TopUp];
 
-    /// What is counted in the end.
+    /// Noise that counts in the end.
     fn counted(artificial: f64, trusted: Trusted) -> f64 {
         (artificial * artificial * (1.0 + trusted.fraction) + trusted.variance).sqrt()
     }

@@ -5,17 +5,17 @@ use lapa_privacy::{Filter, Release};
 
 use super::{Books, DeviceBudget, PrivacyError};
 
-/// What a device has spent so far, over all runs on its ledger.
+/// Spending of a device so far, over all runs on its ledger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
     /// The paper's sum of epsilons.
     pub claimed: f64,
-    /// What can be proved; ∞ after a release without noise.
+    /// Proven ε; ∞ after a release without noise.
     pub provable: f64,
 }
 
 impl Books {
-    /// What a device has spent: what can be proved, over this run and what others had spent before
+    /// Spending of a device: proven ε, over this run and what others had spent before
     /// it on the same ledger, and the paper's sum over this run.
     pub fn spent(&mut self, device: u32) -> Result<Spent, PrivacyError> {
         let account = &self.accounts[device as usize];
@@ -24,7 +24,7 @@ impl Books {
         Ok(Spent { claimed: account.claimed, provable })
     }
 
-    /// What is proved of a device's releases if no noise of the channel is counted.
+    /// Proven ε of a device's releases if no channel noise is counted.
     pub fn spent_without_channel(&mut self, device: u32) -> Result<f64, PrivacyError> {
         let account = &self.accounts[device as usize];
         let spent = add_up(account.others_without_channel, account.own_without_channel);
@@ -84,7 +84,7 @@ impl Books {
         self.budget(device).filter()
     }
 
-    /// What this run may still spend on a device, in the filter's currency.
+    /// Budget that is left to this run on a device, in the filter's currency.
     pub fn left(&self, device: u32) -> f64 {
         let account = &self.accounts[device as usize];
         account.start - account.own
@@ -95,7 +95,7 @@ impl Books {
         self.accounts.iter().any(|account| account.declared.is_some())
     }
 
-    /// What each release of a device declares, noise apart.
+    /// Release of a device, noise apart.
     pub fn release(&self, device: u32) -> &Release {
         self.budget(device).release()
     }

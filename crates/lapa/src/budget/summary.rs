@@ -18,12 +18,12 @@ pub struct PrivacySummary {
     /// The paper's sum of the worst device: its epsilons, added over its rounds of this run.
     #[serde(with = "number")]
     pub epsilon_claimed_worst: f64,
-    /// What is proved for the worst device: on basis certified its budget, declared before round 1
+    /// Proven ε of the worst device: on basis certified its budget, declared before round 1
     /// (the largest one, if runs on the same ledger declared several; on a base station, the
     /// largest one that a device says it ever held itself to); else what the recorded noise is worth.
     #[serde(with = "number")]
     pub epsilon_provable: f64,
-    /// What the worst device really spent, over all runs on the ledger: an odometer reading,
+    /// Spent ε of the worst device, over all runs on the ledger: an odometer reading,
     /// afterwards. On a base station, what it asked the worst device for in this run.
     #[serde(with = "number")]
     pub epsilon_spent: f64,

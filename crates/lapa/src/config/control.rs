@@ -102,7 +102,7 @@ pub struct SwitchConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchRule {
-    /// When the sum over the devices does: as printed. It leaves single devices with too little
+    /// By the sum over the devices: as printed. It leaves single devices with too little
     /// noise, so it must be asked for.
     Sum,
     /// For each device by itself, in each round.

@@ -3,7 +3,7 @@
 use super::tests::{flags_refuse, read, refuses, with_flags};
 use super::*;
 
-/// Where noise of the channel counts; three lines.
+/// A configuration in which channel noise counts; three lines.
 const TRUSTED: &str = "privacy = { epsilon = 8, channel_trust = 0.5 }\n\
                        transmit = { uplink = \"analog\", access = \"orthogonal\" }\n\
                        partition.mix = { iid = 1, non_iid = 3 }\n";
@@ -95,7 +95,7 @@ fn the_total_power_is_what_all_devices_send_with() {
         // No more than each may send with, and the default of power_w is no matter.
         assert_eq!(with("control.total_power_w = 8"), Powers::All(0.3));
         assert_eq!(with("transmit.max_power_w = 0.01"), Powers::All(0.01));
-        // What follows anyway may be given, too: a file written in full has it.
+        // A value that follows anyway may be given, too: a file written in full has it.
         assert_eq!(with("transmit.power_w = 0.075"), Powers::All(0.075));
     }
     let given = "control.total_power_w = 0.8\ntransmit.power_w = [0, 0.3, 0.3, 0.3]";
@@ -275,7 +275,7 @@ fn powers_are_optimized_only_where_they_matter() {
     }
 }
 
-/// What `config.resolved.toml` says reads back as what it was written for.
+/// `config.resolved.toml` reads back as the experiment that it was written for.
 #[test]
 fn written_controls_read_back_the_same() {
     for keys in [

@@ -92,7 +92,7 @@ impl<'a> Document<'a> {
         self.flags.keys().any(|path| inside(path))
     }
 
-    /// Whether a flag set this path.
+    /// True if a flag set this path.
     pub fn is_flagged(&self, path: &str) -> bool {
         self.flags.contains_key(path)
     }

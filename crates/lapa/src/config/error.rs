@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Mistakes in a configuration, with their places.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub struct ConfigError {
     more: usize,
 }
 
-/// Where the mistake stands.
+/// Place of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     File {
@@ -58,12 +58,12 @@ impl ConfigError {
         self.more
     }
 
-    /// What is wrong: the key, the value and what is allowed.
+    /// The mistake: the key, the value and what is allowed.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it, if there is a good guess.
+    /// Advice, if there is a good guess.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }

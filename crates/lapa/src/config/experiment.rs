@@ -1,4 +1,4 @@
-//! What one experiment is made of, checked and complete.
+//! An experiment: its sections, checked and complete.
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ pub struct Experiment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// What can be proved: per-sample clipping, group norm, basis certified.
+    /// Choices with a proof: per-sample clipping, group norm, basis certified.
     #[default]
     Certified,
     /// The paper's printed choices: device-level clipping, batch norm, basis paper.
@@ -154,7 +154,7 @@ impl Default for ModelSpec {
     }
 }
 
-/// What training starts from.
+/// Start of training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
@@ -240,7 +240,7 @@ impl Default for Learn {
     }
 }
 
-/// What a device uploads.
+/// Upload of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Update {
@@ -251,7 +251,7 @@ pub enum Update {
     Epoch,
 }
 
-/// What is clipped to the norm C.
+/// Vector that is clipped to the norm C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clip {
@@ -263,7 +263,7 @@ pub enum Clip {
     Sample,
 }
 
-/// How a device draws its batches.
+/// Draw of a device's batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BatchSampling {
@@ -285,7 +285,7 @@ impl BatchSampling {
         }
     }
 
-    /// What the sum of a batch's clipped gradients is divided by, always a public number: n̂,
+    /// Denominator of the sum of a batch's clipped gradients, always a public number: n̂,
     /// b = n̂·fraction rounded, or b̄ = q·n̂.
     pub fn denominator(self, fraction: f64, public_samples: u32) -> f64 {
         let public = f64::from(public_samples);
@@ -297,7 +297,7 @@ impl BatchSampling {
     }
 }
 
-/// Where noise and batches come from.
+/// Source of noise and batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entropy {
@@ -316,7 +316,7 @@ pub struct Observe {
     pub devices: ObserveDevices,
 }
 
-/// How devices appear in the metrics.
+/// Form of the devices in the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObserveDevices {

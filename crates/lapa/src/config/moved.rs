@@ -99,13 +99,13 @@ pub(super) fn moved(path: &str) -> Option<&'static [&'static str]> {
     MOVED.iter().find(|(old, _)| *old == path).map(|(_, new)| *new)
 }
 
-/// What to write in place of an old value.
+/// Replacement of an old value.
 pub(super) fn withdrawn(path: &str, value: &str) -> Option<&'static str> {
     let is_it = |(key, old, _): &&(&str, &str, &str)| *key == path && *old == value;
     WITHDRAWN.iter().find(is_it).map(|(.., instead)| *instead)
 }
 
-/// What another program's word is called here.
+/// Our name for another program's word.
 pub(super) fn alias(key: &str) -> Option<&'static str> {
     let key = key.to_lowercase().replace('-', "_");
     ALIASES.iter().find(|(word, _)| *word == key).map(|(_, ours)| *ours)

@@ -140,7 +140,7 @@ impl Default for Transmit {
     }
 }
 
-/// Who sends when.
+/// Access of the devices to the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -204,7 +204,7 @@ pub struct Aggregate {
     pub none_selected: NoneSelected,
 }
 
-/// What happens in a round in which no device has a link that is good enough.
+/// Round in which no device has a link that is good enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoneSelected {

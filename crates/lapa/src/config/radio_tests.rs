@@ -247,7 +247,7 @@ fn histograms_that_no_budget_pays_for_are_refused() {
          only as a plan of equal releases, to which `aggregate.wasserstein.histograms` = \"noisy\" adds \
          another one\n  help: use adjacency = \"zero-out\", or aggregate.wasserstein.histograms = \"public\"",
     );
-    // Where the cost of each release adds up, a histogram is one more of them.
+    // In a sum of costs, a histogram is one more release.
     for good in [
         "privacy.epsilon = 1\nlearn.sampling = \"full\"",
         "privacy.adjacency = \"add-remove\"\nlearn.sampling = \"fixed\"",

@@ -93,7 +93,7 @@ pub(super) fn words(schema: &Value) -> Option<Vec<&str>> {
     alternatives(schema)?.iter().map(|word| word.get("const")?.as_str()).collect()
 }
 
-/// What a key allows, in words.
+/// Allowed values of a key, in words.
 pub(super) fn allowed(schema: &Value) -> String {
     if let Some(words) = words(schema) {
         let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();

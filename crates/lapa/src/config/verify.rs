@@ -97,7 +97,7 @@ fn cut(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a value has the type and the range that the schema asks for.
+/// True if a value has the type and the range that the schema asks for.
 fn allows(schema: &Value, value: &DeValue) -> bool {
     if schema.get(OPTIONAL).is_some() && value.as_str() == Some(NONE) {
         return true;

@@ -1,8 +1,8 @@
-//! What can go wrong with data.
+//! Errors of data sets.
 
 use std::path::PathBuf;
 
-/// Why a data set could not be loaded.
+/// A data set that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The environment names no folder for the cache.
@@ -13,9 +13,9 @@ pub enum DataError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted.
+        /// The action.
         action: &'static str,
-        /// What the system answered.
+        /// The system's answer.
         source: std::io::Error,
     },
     /// A file is not the IDX file it should be.
@@ -47,7 +47,7 @@ pub enum DataError {
 pub struct Tried {
     /// The source, in words.
     pub source: String,
-    /// Why it failed.
+    /// The cause.
     pub reason: String,
 }
 

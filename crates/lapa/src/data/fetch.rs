@@ -17,7 +17,7 @@ use super::{CacheState, DataError, Tried};
 #[cfg(test)]
 mod tests;
 
-/// What happens while a data set is fetched.
+/// Event while a data set is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchEvent {
     /// Another process is fetching the same data set; waiting for it.
@@ -43,7 +43,7 @@ pub enum FetchEvent {
     Rejected {
         /// The source, in words.
         source: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
     /// All files are in the cache.
@@ -159,7 +159,7 @@ fn read_cached(file: &KnownFile, folder: &Path) -> Result<Option<Idx>, DataError
     Ok(Some(idx))
 }
 
-/// What the cache holds of a data set. Altered wins over missing: it is the worse news.
+/// State of a data set in the cache. Altered wins over missing: it is the worse news.
 pub fn state(set: &Known, folder: &Path) -> CacheState {
     let mut state = CacheState::Verified;
     for file in &set.files {

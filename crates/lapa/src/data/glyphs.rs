@@ -2,7 +2,7 @@
 
 /// A line through points.
 pub struct Stroke {
-    /// Whether the line is a smooth curve or has corners.
+    /// True for a smooth curve, false for one with corners.
     pub smooth: bool,
     /// The points, in order.
     pub points: &'static [(f32, f32)],

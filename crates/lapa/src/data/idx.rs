@@ -29,7 +29,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// A parsed IDX file.
 #[derive(Debug)]
 pub struct Idx {
-    /// Where it was read from.
+    /// Its file.
     pub path: PathBuf,
     /// The sizes of its dimensions.
     pub dims: Vec<usize>,

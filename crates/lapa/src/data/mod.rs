@@ -25,7 +25,7 @@ use crate::config::Data;
 /// Classes of the data sets that have a name.
 pub const CLASSES: usize = 10;
 
-/// Which data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
+/// Name of a data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DataName {
@@ -107,7 +107,7 @@ impl Split {
         self.labels.len()
     }
 
-    /// Whether there is no image.
+    /// True if there is no image.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -124,7 +124,7 @@ impl Split {
 pub struct Dataset {
     /// Its name.
     pub name: DataName,
-    /// Where it was found, in words.
+    /// Its place, in words.
     pub source: String,
     /// Training images, which the devices share out.
     pub train: Split,
@@ -156,13 +156,13 @@ pub struct DataInfo {
     pub train: usize,
     /// Number of test images.
     pub test: usize,
-    /// Whether it is ready for use.
+    /// True if it is ready for use.
     pub state: CacheState,
     /// Its folder in the cache; none if it needs no files or the environment names no cache.
     pub folder: Option<PathBuf>,
 }
 
-/// What the cache holds of a data set.
+/// State of a data set in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheState {
     /// Drawn by code, needs no files.

@@ -15,7 +15,7 @@ use super::{FetchEvent, client, idx};
 #[cfg(test)]
 mod tests;
 
-/// Where the files of a known data set may be.
+/// Source of the files of a known data set.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A folder of IDX files, plain or gzip.

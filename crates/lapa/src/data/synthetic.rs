@@ -97,7 +97,7 @@ fn draw(digit: usize, random: &mut Random, image: &mut [u8]) {
     }
 }
 
-/// Where and how the unit box lands on the pixels.
+/// Map of the unit box onto the pixels.
 struct Placement {
     bend: [f32; 6],
     slant: f32,

@@ -183,7 +183,7 @@ impl Learner {
                 let size = batches.denominator(learn.batch_fraction) as usize;
                 let size = size.min(samples.len());
                 let _ = self.order.partial_shuffle(rng, size);
-                // What was drawn is at the end.
+                // The drawn samples are at the end.
                 self.order.drain(..samples.len() - size);
             }
             BatchSampling::Poisson => {

@@ -53,7 +53,7 @@ impl Shape {
         self.channels * self.rows * self.cols
     }
 
-    /// Whether a sample holds no value.
+    /// True if a sample holds no value.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -78,9 +78,9 @@ pub struct ModelError {
     pub index: usize,
     /// The layer.
     pub layer: Layer,
-    /// What it is given.
+    /// Its input.
     pub input: Shape,
-    /// Why it does not fit.
+    /// The reason.
     pub reason: String,
 }
 

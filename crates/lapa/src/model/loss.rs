@@ -4,7 +4,7 @@
 pub(super) struct SampleLoss {
     /// −ln softmax(logits)\[label\]
     pub loss: f32,
-    /// Whether the largest logit is the label's (the first one on ties).
+    /// True if the largest logit is the label's (the first one on ties).
     pub correct: bool,
 }
 

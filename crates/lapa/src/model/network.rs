@@ -9,7 +9,7 @@ use super::memory::Footprint;
 use super::op::{self, Op};
 use crate::seed::Stream;
 
-/// Which code computes a network.
+/// Code that computes a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kernels {
     /// The fastest kernels that this processor and the shapes allow.
@@ -26,7 +26,7 @@ pub struct Tensor {
     pub name: String,
     /// Dimensions, outermost first.
     pub shape: Vec<usize>,
-    /// Where it lies in the parameter vector.
+    /// Its range in the parameter vector.
     pub range: Range<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct OpSlot {
     pub statistics: Range<usize>,
 }
 
-/// How a range of parameters starts.
+/// Initial values of a range of parameters.
 #[derive(Clone, Copy)]
 enum Init {
     Constant(f32),
@@ -194,7 +194,7 @@ impl Network {
         self.footprint
     }
 
-    /// Whether a sample's gradient depends on the others of its batch (batch norm): then there
+    /// True if a sample's gradient depends on the others of its batch (batch norm): then there
     /// are no per-sample gradients to clip.
     pub fn mixes_samples(&self) -> bool {
         self.mixes_samples

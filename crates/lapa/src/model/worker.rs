@@ -15,11 +15,11 @@ use crate::data::Split;
 pub struct Batch<'a> {
     /// The data set.
     pub data: &'a Split,
-    /// Which samples.
+    /// The samples.
     pub samples: &'a [u32],
 }
 
-/// What a clipped gradient reports beside the gradient.
+/// Report of a clipped gradient.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clipped {
     /// Mean loss of the batch.
@@ -282,7 +282,7 @@ impl Worker {
         &self.statistics
     }
 
-    /// What the first op with statistics saw of the batch that [`Worker::batch_statistics`] had
+    /// Input of the first op with statistics, of the batch that [`Worker::batch_statistics`] had
     /// last.
     pub fn before_statistics(&self, batch: Batch<'_>) -> &[f32] {
         let first = self.first_with_statistics();

@@ -1,4 +1,4 @@
-//! What can go wrong with the files of a run.
+//! Errors of a run's files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ pub enum ObserveError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A line is not what it should be.
@@ -23,7 +23,7 @@ pub enum ObserveError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake.
         source: serde_json::Error,
     },
     /// A line that no run writes, and that would fill the memory.
@@ -59,7 +59,7 @@ pub enum ObserveError {
         path: PathBuf,
         /// The round.
         round: u32,
-        /// What was refused.
+        /// The refused value.
         source: serde_json::Error,
     },
     /// The file to resume lost its end.

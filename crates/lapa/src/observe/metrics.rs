@@ -72,7 +72,7 @@ impl MetricsWriter {
         self.len
     }
 
-    /// Whether no round has been written.
+    /// True if no round has been written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

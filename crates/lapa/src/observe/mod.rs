@@ -35,7 +35,7 @@ pub struct RoundRecord {
     /// `ε^[t]`, the round's budget over all devices (basis paper).
     #[serde(with = "number::optional")]
     pub epsilon_round: Option<f64>,
-    /// Where the noise of the round came from; null if there was none.
+    /// Source of the round's noise; null if there was none.
     pub noise_mode: Option<NoiseMode>,
     /// Devices with less noise than their share of the budget asks for (control.switch.rule = "sum").
     pub under_noised: u32,
@@ -47,10 +47,10 @@ pub struct RoundRecord {
     pub seconds: f64,
     /// Devices that were told not to send, because of their links.
     pub outages: u32,
-    /// How long the radio channel was busy.
+    /// Time for which the radio channel was busy.
     #[serde(with = "number")]
     pub airtime_s: f64,
-    /// What all devices together radiated, at most.
+    /// Energy that all devices together radiated, at most.
     #[serde(with = "number")]
     pub energy_j: f64,
     /// Bytes the devices sent.
@@ -61,7 +61,7 @@ pub struct RoundRecord {
     pub devices: DeviceRecords,
 }
 
-/// Where the noise of a round came from.
+/// Source of a round's noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseMode {
@@ -141,7 +141,7 @@ pub struct DeviceRecord {
     /// The paper's sum of epsilons so far.
     #[serde(with = "number")]
     pub spent_claimed: f64,
-    /// What the releases so far are provably worth.
+    /// Proven ε of the releases so far.
     #[serde(with = "number")]
     pub spent_provable: f64,
     /// Smoothed angle to the global gradient that the share was decided with (allocator lapa).
@@ -153,7 +153,7 @@ pub struct DeviceRecord {
     /// Symbol error rate at that SINR.
     #[serde(with = "number")]
     pub ser: f64,
-    /// Whether the device was told to send; else weight, epsilon and noise are 0.
+    /// True if the device was told to send; else weight, epsilon and noise are 0.
     pub selected: bool,
     /// Standard deviation of the receiver's noise on each coordinate (uplink analog).
     #[serde(with = "number")]
@@ -195,7 +195,7 @@ pub struct DeviceSummary {
     pub sigma_required: Option<Quantiles>,
     /// The paper's sums of epsilons.
     pub spent_claimed: Option<Quantiles>,
-    /// What is provably spent.
+    /// Spent ε, proven.
     pub spent_provable: Option<Quantiles>,
     /// Smoothed angles.
     pub angle: Option<Quantiles>,

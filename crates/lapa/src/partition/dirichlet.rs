@@ -8,7 +8,7 @@ use super::sizes::total;
 use super::{DEVICES, MOST_DEVICES, PartitionError, PartitionScheme, Plan};
 use crate::seed::Stream;
 
-/// How often `dirichlet` draws anew when a device stays empty.
+/// Most draws of `dirichlet` while a device stays empty.
 const DRAWS: u32 = 1000;
 /// Empty devices, of all draws so far and per draw, from which `dirichlet` gives up early. With m of
 /// them expected, about e^−m of the draws leave none; where m < 30, so many as this are not seen.

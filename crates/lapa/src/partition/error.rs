@@ -1,10 +1,10 @@
-//! Why a partition is not possible.
+//! Errors of partitions.
 
 use thiserror::Error;
 
 use super::MOST_DEVICES;
 
-/// Why the training set cannot be split as asked. The texts name the keys to change.
+/// A partition that the training set does not allow. The texts name the keys to change.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PartitionError {
     /// There is nobody to give samples to.

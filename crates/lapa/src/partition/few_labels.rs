@@ -16,7 +16,7 @@ const SWEEPS: u32 = 200;
 /// A device while its plan is made.
 struct Draft {
     size: Size,
-    /// How many labels it shall hold.
+    /// Number of labels that it shall hold.
     count: usize,
     labels: Vec<usize>,
     /// Samples of each of these labels beyond the first one, which each label has for sure.

@@ -156,7 +156,7 @@ fn equal_shares(sizes: &[Size], left: &mut [u32], rng: &mut Stream) -> Plan {
     }
     let mut order: Vec<usize> = (0..left.len()).collect();
     for (counts, size) in plan.iter_mut().zip(sizes) {
-        // What rounding down left over: one sample each of random labels.
+        // The rest after rounding down: one sample each of random labels.
         let mut rest = size.drawn - counts.iter().sum::<u32>();
         order.shuffle(rng);
         for &label in order.iter().cycle() {

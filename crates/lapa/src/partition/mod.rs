@@ -88,14 +88,14 @@ pub struct Partition {
     pub devices: Vec<DeviceData>,
 }
 
-/// What one device holds.
+/// Records of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceData {
     /// Indices into the training set, ascending.
     pub samples: Vec<u32>,
     /// Samples per label.
     pub label_counts: Vec<u32>,
-    /// Whether the scheme meant this device to hold all labels equally (only `mix` and `iid` say).
+    /// True if the scheme meant this device to hold all labels equally (only `mix` and `iid` say).
     pub iid: Option<bool>,
 }
 

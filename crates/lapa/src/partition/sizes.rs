@@ -1,4 +1,4 @@
-//! How many samples each device gets.
+//! Sizes of the devices.
 
 use super::PartitionError;
 use crate::seed::Stream;

@@ -43,7 +43,7 @@ fn sizes(partition: &Partition) -> Vec<usize> {
     partition.devices.iter().map(|device| device.samples.len()).collect()
 }
 
-/// What every partition promises: disjoint, ascending, in range, counted right.
+/// Promises of every partition: disjoint, ascending, in range, counted right.
 fn check_sound(partition: &Partition, labels: &[u8], classes: usize) {
     let mut seen = vec![false; labels.len()];
     for device in &partition.devices {
@@ -57,7 +57,7 @@ fn check_sound(partition: &Partition, labels: &[u8], classes: usize) {
     }
 }
 
-/// What a mix promises besides.
+/// Promises of a mix besides.
 fn check_mix(partition: &Partition, spec: &Mix) {
     let iid = spec.iid as usize;
     let within = |n: usize, [min, max]: [u32; 2]| (min as usize..=max as usize).contains(&n);

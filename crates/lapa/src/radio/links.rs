@@ -19,7 +19,7 @@ const LEAST_SINR: f64 = 1e-20;
 /// Most channel coefficients of all devices: 1 GiB of complex numbers.
 const MOST_COEFFICIENTS: u64 = 1 << 26;
 
-/// Why there are no links.
+/// Links that cannot be.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Superposed signals without channels.
@@ -94,7 +94,7 @@ fn of_device(error: NomaError, devices: &[u32]) -> NomaError {
     }
 }
 
-/// Where the devices of an experiment are, and their channels.
+/// Positions of an experiment's devices, and their channels.
 pub struct Links {
     seed: u64,
     topology: Topology,
@@ -105,7 +105,7 @@ pub struct Links {
     noma: Noma,
     modulation: Modulation,
     channels: Channels,
-    /// How often the channels were redrawn; none before the first time.
+    /// Number of the channels' draw; none before the first.
     redrawn: Option<u64>,
 }
 
@@ -209,22 +209,22 @@ impl Links {
         self.channels.select(devices.iter().map(|&device| device as usize))
     }
 
-    /// How the base station separates devices.
+    /// Separation of the devices at the base station.
     pub fn noma(&self) -> Noma {
         self.noma
     }
 
-    /// Where the base station is.
+    /// Position of the base station.
     pub fn base_station(&self) -> Position {
         self.topology.base_station
     }
 
-    /// Where a device is.
+    /// Position of a device.
     pub fn placement(&self, device: u32) -> Placement {
         self.topology.devices[device as usize]
     }
 
-    /// How far a device is from the base station.
+    /// Distance of a device from the base station.
     pub fn distance(&self, device: u32) -> Meter {
         self.placement(device).position.distance(&self.topology.base_station)
     }

@@ -16,7 +16,7 @@ use crate::files::{self, Folder};
 pub(super) struct Question<'a> {
     pub run: &'a str,
     pub round: u32,
-    /// What is asked for: "train", "privatize" or "histogram".
+    /// The request: "train", "privatize" or "histogram".
     pub what: &'static str,
     pub cost: f64,
     /// The model, if it is part of the question.
@@ -117,7 +117,7 @@ impl Answers {
         Ok(file)
     }
 
-    /// What is known of a question.
+    /// The stored answer to a question.
     pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Cached<T>, RemoteError> {
         let path = self.path(question.run);
         let bytes = match files::read(&path) {

@@ -13,9 +13,9 @@ pub enum RemoteError {
     /// Not valid for a real federation.
     #[error("{what}: devices that share no memory need {instead}")]
     Config {
-        /// What it has.
+        /// Its value.
         what: String,
-        /// What is needed.
+        /// The value that is needed.
         instead: &'static str,
     },
     /// Devices that do not fit together or not the configuration.
@@ -42,11 +42,11 @@ pub enum RemoteError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: std::io::Error,
     },
     /// A device that has answered, without its ledger.
@@ -81,7 +81,7 @@ pub enum RemoteError {
     Answer {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
 }

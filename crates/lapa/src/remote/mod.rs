@@ -85,7 +85,7 @@ pub struct DeviceInfo {
     pub epsilon_ever: f64,
     /// δ
     pub delta: f64,
-    /// What is left of the budget, in the currency of its filter; ∞ where nothing is enforced.
+    /// Budget that is left, in the currency of its filter; ∞ where nothing is enforced.
     #[serde(with = "crate::observe::number")]
     pub left: f64,
     /// True if its noise follows from a seed: a simulation, which protects nobody.

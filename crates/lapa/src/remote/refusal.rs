@@ -8,9 +8,9 @@ pub enum Refusal {
     Cost {
         /// The device.
         device: u32,
-        /// What was asked for.
+        /// The requested cost.
         cost: f64,
-        /// What is allowed.
+        /// The allowed range.
         allowed: String,
     },
     /// More than is left.
@@ -21,11 +21,11 @@ pub enum Refusal {
     MoreThanLeft {
         /// The device.
         device: u32,
-        /// What was asked for.
+        /// The requested cost.
         cost: f64,
-        /// What is left, in the currency of its filter.
+        /// The rest, in the currency of its filter.
         left: f64,
-        /// What there was at first.
+        /// The budget.
         capacity: f64,
         /// The budget ε.
         epsilon: f64,
@@ -35,7 +35,7 @@ pub enum Refusal {
     Round {
         /// The device.
         device: u32,
-        /// What was asked for.
+        /// The requested cost.
         round: u32,
         /// Rounds of its configuration.
         rounds: u32,
@@ -50,7 +50,7 @@ pub enum Refusal {
         device: u32,
         /// The run.
         run: String,
-        /// What was asked for.
+        /// The requested cost.
         round: u32,
         /// The last round that was answered.
         last: u32,
@@ -75,9 +75,9 @@ pub enum Refusal {
         device: u32,
         /// "parameters" or "values".
         what: &'static str,
-        /// How many there were.
+        /// The number given.
         given: usize,
-        /// How many there should be.
+        /// The number expected.
         expected: usize,
     },
     /// A model that is not a number.
@@ -85,7 +85,7 @@ pub enum Refusal {
     NotFinite {
         /// The device.
         device: u32,
-        /// Where.
+        /// The position.
         index: usize,
         /// The value.
         value: f32,

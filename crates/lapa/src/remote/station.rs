@@ -159,7 +159,7 @@ impl BaseStation {
         self.federation.station.model().evaluated()
     }
 
-    /// Where the run is written down.
+    /// The run's folder.
     pub fn folder(&self) -> &Path {
         self.log.folder()
     }
@@ -251,7 +251,7 @@ impl BaseStation {
     }
 
     /// Ends the round with what was answered, in any order; devices without an answer are left out.
-    /// When this returns, a checkpoint of the round is on the disk.
+    /// A checkpoint of the round is on the disk when this returns.
     pub fn step(&mut self, answers: BTreeMap<u32, Vec<f32>>) -> Result<Step, RemoteError> {
         let Some(asked) = self.asked.take() else {
             return Err(RemoteError::Turn("no question was asked: call ask before step"));

@@ -9,9 +9,9 @@ use crate::budget::Granted;
 /// An answer that was left out, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dropped {
-    /// Who sent it.
+    /// The sender.
     pub device: u32,
-    /// Why it was left out.
+    /// The reason.
     pub reason: Reason,
 }
 
@@ -22,14 +22,14 @@ pub enum Reason {
     NotAsked,
     /// It is not an update of this model.
     Length {
-        /// How many values it has.
+        /// Its number of values.
         given: usize,
-        /// How many there should be.
+        /// The number expected.
         expected: usize,
     },
     /// A value is not a number, or infinite.
     NotFinite {
-        /// Where.
+        /// The position.
         index: usize,
     },
     /// It is longer than anything that a device makes that clips and noises as agreed.

@@ -31,7 +31,7 @@ fn checksum<'a>(state: &'a str, tensors: impl Iterator<Item = (&'a str, &'a [u8]
     files::checksum([state.as_bytes()].into_iter().chain(tensors))
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     /// Rounds done.
@@ -40,11 +40,11 @@ pub(super) struct State {
     pub metrics_bytes: u64,
     /// Time spent so far.
     pub seconds: f64,
-    /// What the allocator remembers beside gradients; none without noise.
+    /// Memory of the allocator beside gradients; none without noise.
     pub allocator: Option<serde_json::Value>,
     /// The last round for which the ledger was asked.
     pub asked: u32,
-    /// What the aggregation weights remember.
+    /// Memory of the aggregation weights.
     pub weighting: WeightingState,
     /// Gradients that the allocator remembers, in tensors of their own.
     pub remembered: usize,

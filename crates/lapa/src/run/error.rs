@@ -1,4 +1,4 @@
-//! Why a run cannot begin, go on, or be written down.
+//! Errors of runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::config::ConfigError;
 use crate::error::FederationError;
 use crate::observe::ObserveError;
 
-/// Why a run failed.
+/// A run that cannot begin, go on, or be written down.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The folder for a new run is taken.
@@ -86,7 +86,7 @@ pub enum RunError {
         path: PathBuf,
         /// The program that began the run.
         began: String,
-        /// What would go on.
+        /// The run's state.
         now: String,
     },
     /// The config is not the one the run began with.
@@ -103,17 +103,17 @@ pub enum RunError {
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// A JSON file is damaged.
@@ -121,7 +121,7 @@ pub enum RunError {
     Json {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         source: serde_json::Error,
     },
     /// A tensor file is damaged.
@@ -129,7 +129,7 @@ pub enum RunError {
     Tensors {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         source: safetensors::SafeTensorError,
     },
     /// The resolved config does not parse.
@@ -173,7 +173,7 @@ pub enum RunError {
     Ledger {
         /// The ledger.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: lapa_privacy::ledger::LedgerError,
     },
     /// The metrics could not be written.

@@ -32,9 +32,9 @@ pub struct Manifest {
     pub experiment: String,
     /// Seed of every random stream.
     pub seed: u64,
-    /// Where noise and batches come from.
+    /// Source of noise and batches.
     pub entropy: String,
-    /// Which kernels compute: results are the same to the bit only for the same ones.
+    /// Kernels: results are the same to the bit only for the same ones.
     pub kernels: String,
     /// The data set.
     pub data: ManifestData,
@@ -44,7 +44,7 @@ pub struct Manifest {
     pub threads: usize,
     /// Model parameters q.
     pub parameters: usize,
-    /// What the devices send.
+    /// Upload of the devices.
     pub upload: String,
     /// Start of the run, seconds since 1970 (UTC).
     pub started_unix: u64,
@@ -175,7 +175,7 @@ impl RunFolder {
         Ok(Self { path: path.into(), _lock: lock })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -185,7 +185,7 @@ impl RunFolder {
         read_experiment(&self.path)
     }
 
-    /// What the run wrote about itself when it began.
+    /// The manifest, as written when the run began.
     pub fn manifest(&self) -> Result<Manifest, RunError> {
         read_manifest(&self.path)
     }
@@ -321,7 +321,7 @@ fn never_began(partial: &Path) -> bool {
     fs::read_dir(partial).is_ok_and(|mut entries| entries.all(first))
 }
 
-/// Whether a run can begin at `path`: nothing is there, or an empty folder.
+/// True if a run can begin at `path`: nothing is there, or an empty folder.
 pub fn is_free(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),

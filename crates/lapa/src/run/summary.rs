@@ -26,11 +26,11 @@ pub struct Summary {
     pub seconds: f64,
     /// Devices.
     pub devices: u32,
-    /// How often a device was told not to send, because of its link.
+    /// Number of times that a device was told not to send, because of its link.
     pub outages: u64,
-    /// How long the radio channel was busy in all.
+    /// Total time for which the radio channel was busy.
     pub airtime_s: f64,
-    /// What the devices radiated in all, at most.
+    /// Total energy that the devices radiated, at most.
     pub energy_j: f64,
     /// Bytes the devices sent in all.
     pub uplink_bytes: u64,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub switching_round: Option<SwitchingRound>,
     /// Releases with less noise than asked for.
     pub under_noised: UnderNoised,
-    /// What was claimed, proved and spent.
+    /// Claimed, proven and spent ε.
     #[serde(flatten)]
     pub privacy: PrivacySummary,
 }
@@ -131,7 +131,7 @@ impl SwitchingRound {
 /// Releases with less noise than their shares of the budgets asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnderNoised {
-    /// How many: one for each device and round.
+    /// Their number: one for each device and round.
     pub device_rounds: u64,
     /// The largest σ_required/σ among them; null if there are none.
     #[serde(with = "number::optional")]

@@ -44,7 +44,7 @@ pub struct LocalLoss {
     pub gradient_norm: f64,
 }
 
-/// Why there is no exact.
+/// An exact loss that cannot be computed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ExactLossError {
     /// It would tell what a private run keeps to its devices.
@@ -56,9 +56,9 @@ pub enum ExactLossError {
     /// The parameters of another model.
     #[error("{given} parameters for a model of {expected}")]
     Parameters {
-        /// How many were given.
+        /// The number given.
         given: usize,
-        /// How many the model has.
+        /// The number of the model.
         expected: usize,
     },
     /// Weights of other devices, or that are no shares.
@@ -67,11 +67,11 @@ pub enum ExactLossError {
              in all 1"
     )]
     Weights {
-        /// How many were given.
+        /// The number given.
         given: usize,
         /// Their sum.
         sum: f64,
-        /// How many devices there are.
+        /// The number of devices.
         devices: usize,
     },
     /// The loss of a device is not a number at these parameters.

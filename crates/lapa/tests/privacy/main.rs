@@ -10,7 +10,7 @@ use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::ledger::Ledger;
 use lapa_privacy::{Adjacency, Event, Mechanism};
 
-/// What one round moves the model by, under noise that drowns the gradient, is normal with the
+/// The step of one round, under noise that drowns the gradient, is normal with the
 /// variance ΣG_k²σ_k² that the record declares. Chi-square over 7850 coordinates, α = 10⁻⁶
 /// (Laurent & Massart 2000, Lemma 1).
 #[test]

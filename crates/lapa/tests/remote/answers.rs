@@ -1,4 +1,4 @@
-//! What a base station takes, and what it is told twice.
+//! Answers that a base station takes, and those that it is told twice.
 
 use std::collections::BTreeMap;
 

@@ -147,7 +147,7 @@ fn the_figure_of_a_base_station_is_the_largest_budget_that_its_devices_declare()
         assert!(!words.contains("(8, 1e-5)"), "{words}");
         let file = std::fs::read_to_string(folder.path().join(name).join("summary.json")).unwrap();
         assert!(file.contains("\"epsilon_provable\": 100.0"), "{file}");
-        // What it states is no contradiction to its own configuration.
+        // Its statement is no contradiction to its own configuration.
         assert!(CheckedRun::read(&folder.path().join(name)).unwrap().is_some());
         if name == "first" {
             // The owner lowers the budget for the last devices; what was promised before stands.

@@ -77,7 +77,7 @@ impl Setting {
         self.folder.path().join("station")
     }
 
-    /// What the devices answer, those that refuse left out.
+    /// Answers of the devices, those that refuse left out.
     fn answers(
         &mut self,
         station: &BaseStation,
@@ -111,7 +111,7 @@ impl Setting {
         station.step(answers).unwrap()
     }
 
-    /// What each device's own ledger says was released, and what it cost.
+    /// Releases in each device's own ledger, with their cost.
     fn charged(&self, device: u32) -> Vec<(u32, f64)> {
         charged(&self.ledger(device))
     }

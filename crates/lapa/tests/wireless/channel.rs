@@ -24,7 +24,7 @@ pub(super) fn renyi(order: f64, rate: f64, z: f64) -> f64 {
     moment.ln() / (order - 1.0)
 }
 
-/// What each kind of run releases, with κ = 1.
+/// Releases of each kind of run, with κ = 1.
 const KINDS: [&[&str]; 4] = [
     &["privacy.epsilon=2", "learn.sampling=fixed"],
     &[
@@ -135,7 +135,7 @@ fn trusted_noise_lowers_the_cost_and_keeps_the_budget() {
 /// With κ = 0 the channel is free noise: an analog run costs what the ideal one costs.
 #[test]
 fn untrusted_noise_changes_no_cost() {
-    // What these release does not depend on what was received.
+    // These releases do not depend on what was received.
     for kind in [
         &["privacy.epsilon=2", "learn.sampling=fixed"][..],
         &["privacy.epsilon=8"],

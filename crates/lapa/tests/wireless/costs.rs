@@ -65,7 +65,7 @@ fn label_histograms_are_counted_with_the_first_round() {
     }
 }
 
-/// Who passes over a round neither radiates nor takes airtime.
+/// A device that skips a round neither radiates nor takes airtime.
 #[test]
 fn only_who_sends_radiates() {
     let changes = ["transmit.uplink=analog", "transmit.power_w=[0.1, 0, 0.2, 0]"];

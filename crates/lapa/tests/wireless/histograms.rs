@@ -6,7 +6,7 @@ use super::*;
 
 const RULE: &str = "aggregate.rule=wasserstein";
 
-/// What a device's first release is, which must be its histogram.
+/// First release of a device, which must be its histogram.
 fn histogram(history: &[Entry]) -> (&Histogram, f64) {
     match &history[0] {
         Entry { round: 0, event: Event::Histogram(histogram), cost, .. } => (histogram, *cost),

@@ -114,7 +114,7 @@ fn tail(x: f64) -> f64 {
     integral(x, x.max(0.0) + 12.0, normal_density)
 }
 
-/// Whether n sums to what squares of n standard normals do, α = 10⁻⁶ on either side (Laurent &
+/// True if n sums to what squares of n standard normals do, α = 10⁻⁶ on either side (Laurent &
 /// Massart 2000, Lemma 1).
 fn assert_chi_square(squares: f64, n: usize, what: &str) {
     let (n, t) = (n as f64, 1e6f64.ln());

@@ -139,7 +139,7 @@ fn mode(record: &RoundRecord) -> NoiseMode {
     }
 }
 
-/// What is under-noised by a round's devices: how many, and the worst factor.
+/// Under-noised devices of a round: how many, and the worst factor.
 fn under_noised(record: &RoundRecord, trust: f64) -> (u32, Option<f64>) {
     let factors = devices(record).iter().map(|device| device.sigma_required / total(device, trust));
     let short: Vec<f64> = factors.filter(|&factor| factor > 1.0 + 1e-9).collect();
@@ -220,7 +220,7 @@ fn topping_up_makes_what_is_required() {
     }
 }
 
-/// What is charged is the cost of just the recorded noise, is no more than the share, and keeps to
+/// The charge is the cost of just the recorded noise, is no more than the share, and keeps to
 /// the budget.
 #[test]
 fn releases_cost_what_they_have_and_no_more_than_their_share() {
@@ -381,7 +381,7 @@ fn last_noisy_rounds(records: &[RoundRecord]) -> Vec<Option<u32>> {
     rounds
 }
 
-/// What summary.json says of the switch follows from the rounds; it is the same after any
+/// The switch in summary.json follows from the rounds; it is the same after any
 /// interruption, and with quantiles in place of the devices.
 #[test]
 fn summaries_tell_when_artificial_noise_ended() {
@@ -426,7 +426,7 @@ fn summaries_tell_when_artificial_noise_ended() {
             assert_close(found, worst, 1e-12);
         }
 
-        // Where the channel was all there was, nothing is left without it.
+        // If the channel was all there was, nothing is left without it.
         let bare = records.iter().flat_map(devices).any(|device| device.sigma_artificial == 0.0);
         assert_eq!(bare, control[0] != "control.noise=always", "{control:?}");
         let without = summary.privacy.epsilon_without_channel;

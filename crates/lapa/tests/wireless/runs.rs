@@ -115,7 +115,7 @@ pub(super) fn kill_in_round_three(run: Run) {
     fs::write(checkpoint, beginning).unwrap();
 }
 
-/// What must be the same in two runs: the model's bytes, metrics and summary without times.
+/// Parts that must be the same in two runs: the model's bytes, metrics and summary without times.
 pub(super) fn contents(folder: &Path) -> (Vec<u8>, Vec<Value>, Value) {
     let timeless = |text: &str| {
         let mut value: Value = serde_json::from_str(text).unwrap();
@@ -159,7 +159,7 @@ fn a_resumed_run_is_the_undisturbed_run() {
     }
 }
 
-/// What left a device for good cannot be drawn again: with the operating system's entropy a killed
+/// A release cannot be drawn again: with the operating system's entropy a killed
 /// run pays for its histogram and its rounds anew, within the same budget.
 #[test]
 fn real_releases_are_paid_again() {

@@ -1,4 +1,4 @@
-//! Who sends: devices with poor links are told not to, compute nothing and pay nothing.
+//! Selection: devices with poor links do not send, compute nothing and pay nothing.
 
 use lapa::error::FederationError;
 

@@ -1,4 +1,4 @@
-//! What arrives: the ideal uplink loses nothing, analog adds what is declared, and the quick
+//! Uplinks: the ideal one loses nothing, analog adds what is declared, and the quick
 //! uplinks do what the signals do.
 
 use super::*;
@@ -14,7 +14,7 @@ fn first_round(changes: &[&str]) -> (Vec<f64>, RoundRecord) {
     (moved.collect(), record)
 }
 
-/// What the uplink of `changes` does to each coordinate of the first round's aggregate.
+/// Effect of the uplink of `changes` on each coordinate of the first round's aggregate.
 fn errors(changes: &[&str]) -> (Vec<f64>, RoundRecord) {
     let (ideal, _) = first_round(&[changes, &["transmit.uplink=ideal"]].concat()[..]);
     let (arrived, record) = first_round(changes);
@@ -107,7 +107,7 @@ fn digital_does_what_its_signals_do() {
         let quick = [&["transmit.uplink=digital", &quick[0], &quick[1]], &common[..]].concat();
         let signal = ["transmit.uplink=signal", "transmit.signal.symbols=digital"];
         let slow = [&signal[..], &[&slow[0], &slow[1]], &common].concat();
-        // What is compared with takes no bits.
+        // The reference takes no bits.
         let (ideal, _) = first_round(&[]);
         let [quick, slow] = [quick, slow].map(|changes| {
             let (arrived, record) = first_round(&changes);

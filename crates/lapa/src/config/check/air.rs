@@ -52,7 +52,7 @@ pub(super) fn places(experiment: &Experiment, document: &Document) -> Check {
     Ok(())
 }
 
-/// Where nothing interferes, there is nothing to separate.
+/// Without interference there is nothing to separate.
 pub(super) fn interference(experiment: &Experiment, document: &Document) -> Check {
     let transmit = &experiment.transmit;
     let orthogonal = transmit.access == Access::Orthogonal;

@@ -15,7 +15,7 @@ use super::error::ConfigError;
 use super::experiment::{Clip, Experiment, ModelName, Norm, Start};
 use crate::data::{CLASSES, DataName};
 
-/// What a check finds.
+/// Result of a check.
 type Check = Result<(), ConfigError>;
 
 /// Every contradiction in an experiment.

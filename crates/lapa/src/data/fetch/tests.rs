@@ -46,7 +46,7 @@ impl World {
         self.place.path().join("cache/tiny")
     }
 
-    /// What the cache folder holds, apart from the lock.
+    /// Files of the cache folder, apart from the lock.
     fn cached(&self) -> Vec<String> {
         let entries = self.cache().read_dir().unwrap();
         let mut names: Vec<String> =

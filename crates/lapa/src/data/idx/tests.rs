@@ -16,7 +16,7 @@ fn file(magic: u32, dims: &[u32], data: &[u8]) -> Vec<u8> {
     header.chain(data.iter().copied()).collect()
 }
 
-/// What the parser says about a file, which must not depend on compression.
+/// Answer of the parser to a file, which must not depend on compression.
 fn problem(bytes: &[u8], dimensions: usize) -> String {
     let plain = parse(bytes, dimensions).unwrap_err();
     assert_eq!(parse(&gzip(bytes)[..], dimensions).unwrap_err(), plain);

@@ -15,7 +15,7 @@ pub(super) const PADDING: usize = 8;
 /// The cells of one sample that carry gradient, compacted.
 #[derive(Default)]
 pub(super) struct Active {
-    /// Where each cell's patch begins.
+    /// Start of each cell's patch.
     pub offsets: Vec<u32>,
     /// The gradient in each cell.
     pub values: Vec<f32>,

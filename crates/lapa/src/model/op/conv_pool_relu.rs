@@ -12,7 +12,7 @@ use crate::model::layer::Shape;
 /// Parameters as those of [`super::Conv`]: W (channels × inputs × kernel × kernel), then b.
 pub(in crate::model) struct ConvPoolRelu {
     geometry: Geometry,
-    /// Where each pooling window begins in an input plane.
+    /// Start of each pooling window in an input plane.
     starts: Vec<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! What a network runs: one op per layer, or one fused op for conv + pool + relu.
+//! Ops of a network: one per layer, or one fused op for conv + pool + relu.
 
 mod activation;
 mod batch_norm;
@@ -25,7 +25,7 @@ use super::kernels::add_wide;
 /// Variance offset of both norms, PyTorch's default.
 const NORM_EPSILON: f32 = 1e-5;
 
-/// What an op keeps between forward and backward, in one worker. Each op says in its own
+/// Memory of an op between forward and backward, in one worker. Each op says in its own
 /// file which buffers it uses; all grow to the largest batch seen and are then reused.
 #[derive(Default)]
 pub(super) struct Saved {

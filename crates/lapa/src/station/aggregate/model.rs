@@ -22,7 +22,7 @@ impl GlobalDelta {
     }
 }
 
-/// What the base station keeps between rounds.
+/// Memory of the base station between rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GlobalModel {
     /// Parameters w.

@@ -203,7 +203,7 @@ proptest! {
         assert_close(&Case { distributions, ..case }.weights(0.1), &limit, 1e-9);
     }
 
-    /// Who is left is weighed by the same problem without the others, and the weights sum to 1.
+    /// Remaining devices are weighed by the same problem without the others; weights sum to 1.
     #[test]
     fn selected_devices_share_all_the_weight(
         case in cases(1..7), kept in 1u32..64, noise_weight in noise_weight(),

@@ -59,7 +59,7 @@ impl Geometry {
         self.kernel * self.run()
     }
 
-    /// Whether the kernels' 32-bit offsets, two bits of which are marks, reach every value.
+    /// True if the kernels' 32-bit offsets, two bits of which are marks, reach every value.
     pub fn fits_offsets(&self) -> bool {
         self.spread_len().max(self.input.len()) < 1 << 30
     }
