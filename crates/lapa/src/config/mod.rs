@@ -8,32 +8,18 @@
 
 mod check;
 mod choice;
-#[cfg(test)]
-mod choice_tests;
 mod control;
-#[cfg(test)]
-mod control_tests;
 mod defaults;
 mod document;
 mod error;
 mod experiment;
-#[cfg(test)]
-mod limits_tests;
 mod moved;
 mod overrides;
 mod privacy;
 mod radio;
-#[cfg(test)]
-mod radio_input_tests;
-#[cfg(test)]
-mod radio_tests;
 mod resolve;
-#[cfg(test)]
-mod round_trip;
 mod schema;
 mod template;
-#[cfg(test)]
-mod template_tests;
 #[cfg(test)]
 mod tests;
 mod verify;

@@ -1,24 +1,34 @@
+//! Tests of the configuration, and their helpers.
+
+mod choice;
+mod control;
+mod limits;
+mod radio;
+mod radio_input;
+mod round_trip;
+mod template;
+
 use super::*;
 use crate::data::DataName;
 use crate::partition::{Dirichlet, Iid, Mix, Scheme, Shards};
 use lapa_privacy::Adjacency;
 use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, PidError, UniformConfig};
 
-pub(super) fn read(text: &str) -> Result<Experiment, ConfigError> {
+fn read(text: &str) -> Result<Experiment, ConfigError> {
     Experiment::from_toml(text, "lapa.toml", &[])
 }
 
-pub(super) fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
+fn with_flags(text: &str, flags: &[&str]) -> Result<Experiment, ConfigError> {
     let flags: Result<Vec<_>, _> = flags.iter().map(|flag| Override::parse(flag)).collect();
     Experiment::from_toml(text, "lapa.toml", &flags?)
 }
 
 /// Checks the whole text of a refusal.
-pub(super) fn refuses(text: &str, expected: &str) {
+fn refuses(text: &str, expected: &str) {
     assert_eq!(read(text).unwrap_err().to_string(), expected, "{text}");
 }
 
-pub(super) fn flags_refuse(text: &str, flags: &[&str], expected: &str) {
+fn flags_refuse(text: &str, flags: &[&str], expected: &str) {
     assert_eq!(with_flags(text, flags).unwrap_err().to_string(), expected);
 }
 

@@ -288,27 +288,10 @@ fn prepare(
     let samples: Vec<u32> = devices.iter().map(|info| info.samples).collect();
     let test_images = if let Model::Configured(data) = &model { data.test.len() } else { 0 };
     let threads = simulation::threads(experiment, samples.len(), test_images);
-    let seed = experiment.run.seed;
     let (origin, declared, parameters, evaluator) = match model {
         Model::Configured(data) => {
-            let (rows, cols, classes) = (data.train.rows, data.train.cols, data.classes);
-            let network = crate::model::network(&experiment.model, rows, cols, classes)
-                .map_err(|source| FederationError::Model { rows, cols, source })?;
-            check_devices(experiment, network.parameter_count(), devices)?;
-            simulation::check(experiment, (rows, cols, classes), &network)?;
-            simulation::Load {
-                shape: (rows, cols, classes),
-                network: &network,
-                largest: 0,
-                updates: taking_part(experiment, samples.len()),
-                threads,
-                test_images,
-            }
-            .check(experiment)?;
             let origin = data.origin();
-            let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
-            let evaluator = Evaluator::new(Arc::new(network), data.test, threads);
-            let evaluator = evaluator.map_err(FederationError::from)?;
+            let (first, evaluator) = configured_model(experiment, data, devices, threads)?;
             (origin, experiment.clone(), first, Some(evaluator))
         }
         Model::Outside(parameters) => {
@@ -323,7 +306,7 @@ fn prepare(
     let mut station = Station::new(&declared, parameters, samples, evaluator)?;
     // Before anything is on the disk: the first checkpoint has it.
     station.pretrain();
-    let draws = Draws { entropy: experiment.run.entropy, seed };
+    let draws = Draws { entropy: experiment.run.entropy, seed: experiment.run.seed };
     let radio = Radio::new(experiment, draws)?;
     // A base station does not know which records its devices hold.
     let partition = partition_digest(devices.iter().map(|_| &[][..]));
@@ -341,6 +324,33 @@ fn prepare(
         repeat,
         threads,
     })
+}
+
+/// The first parameters of the configured model, and its evaluation on the test images.
+fn configured_model(
+    experiment: &Experiment,
+    data: Dataset,
+    devices: &[DeviceInfo],
+    threads: usize,
+) -> Result<(Vec<f32>, Evaluator), RemoteError> {
+    let shape @ (rows, cols, classes) = (data.train.rows, data.train.cols, data.classes);
+    let network = crate::model::network(&experiment.model, rows, cols, classes)
+        .map_err(|source| FederationError::Model { rows, cols, source })?;
+    check_devices(experiment, network.parameter_count(), devices)?;
+    simulation::check(experiment, shape, &network)?;
+    let load = simulation::Load {
+        shape,
+        network: &network,
+        largest: 0,
+        updates: taking_part(experiment, devices.len()),
+        threads,
+        test_images: data.test.len(),
+    };
+    load.check(experiment)?;
+    let seed = experiment.run.seed;
+    let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
+    let evaluator = Evaluator::new(Arc::new(network), data.test, threads);
+    Ok((first, evaluator.map_err(FederationError::from)?))
 }
 
 /// Refuses devices that do not fit together, or not the configuration.

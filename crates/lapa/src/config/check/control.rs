@@ -74,11 +74,13 @@ pub(super) fn powers(experiment: &Experiment, document: &Document) -> Check {
     Ok(())
 }
 
-/// Powers are fitted to the noise that a pilot asked for, over links on which it matters.
+/// A pilot on private data needs a budget that it can be charged to.
 pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
-    let (control, transmit) = (&experiment.control, &experiment.transmit);
-    let private = control.pilot != Pilot::Synthetic;
-    if private && control.evaluation == EvaluationChoice::Live {
+    let control = &experiment.control;
+    if control.pilot == Pilot::Synthetic {
+        return Ok(());
+    }
+    if control.evaluation == EvaluationChoice::Live {
         return Err(document.error(
             &["control.evaluation", "control.pilot"],
             "`control.evaluation` = \"live\" does not go with `control.pilot` = \"private\": every \
@@ -86,7 +88,7 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
             "use control.pilot = \"synthetic\", or evaluation = \"trace\"",
         ));
     }
-    if private && experiment.privacy.is_some() && !experiment.is_certified() {
+    if experiment.privacy.is_some() && !experiment.is_certified() {
         return Err(document.error(
             &["control.pilot", "privacy.basis"],
             "`control.pilot` = \"private\" needs `privacy.basis` = \"certified\": on basis paper \
@@ -94,8 +96,7 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
             "use control.pilot = \"synthetic\", or privacy.basis = \"certified\"",
         ));
     }
-    if private
-        && experiment.learn.sampling == BatchSampling::Poisson
+    if experiment.learn.sampling == BatchSampling::Poisson
         && experiment.adjacency() == Adjacency::ReplaceOne
     {
         return Err(document.error(
@@ -105,7 +106,7 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
             "use adjacency = \"zero-out\", or control.pilot = \"synthetic\"",
         ));
     }
-    if private && experiment.initial_sigma().is_some() {
+    if experiment.initial_sigma().is_some() {
         return Err(document.error(
             &["privacy.initial_sigma", "control.pilot"],
             "`privacy.initial_sigma` sets the budget by the noise of the run alone, which leaves \
@@ -113,8 +114,16 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
             "use privacy.epsilon, or control.pilot = \"synthetic\"",
         ));
     }
-    let optimized = control.power.needs_pilot();
-    if optimized && !transmit.uplink.is_analog() {
+    Ok(())
+}
+
+/// Powers are fitted to the noise that a pilot asked for, over links on which it matters.
+pub(super) fn fitted_powers(experiment: &Experiment, document: &Document) -> Check {
+    let (control, transmit) = (&experiment.control, &experiment.transmit);
+    if !control.power.needs_pilot() {
+        return Ok(());
+    }
+    if !transmit.uplink.is_analog() {
         return Err(document.error(
             &["control.power", "transmit.uplink"],
             format!(
@@ -126,7 +135,7 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
             "use transmit.uplink = \"analog\", or control.power = \"equal\"",
         ));
     }
-    if optimized && experiment.privacy.is_none() {
+    if experiment.privacy.is_none() {
         return Err(document.error(
             &["control.power", "privacy"],
             format!(

@@ -20,7 +20,7 @@ type Check = Result<(), ConfigError>;
 
 /// Every contradiction in an experiment.
 pub(super) fn check(experiment: &Experiment, document: &Document) -> Vec<ConfigError> {
-    let checks: [fn(&Experiment, &Document) -> Check; 17] = [
+    let checks: &[fn(&Experiment, &Document) -> Check] = &[
         data,
         model,
         learn,
@@ -38,6 +38,7 @@ pub(super) fn check(experiment: &Experiment, document: &Document) -> Vec<ConfigE
         control::noise,
         control::powers,
         control::pilot,
+        control::fitted_powers,
     ];
     checks.iter().filter_map(|check| check(experiment, document).err()).collect()
 }

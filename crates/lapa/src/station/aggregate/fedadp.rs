@@ -5,6 +5,7 @@
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
+use lapa_privacy::allocate::lapa::angle::contribution;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +25,8 @@ impl BuildRule for FedadpConfig {
     }
 }
 
-/// α of the contribution f.
+/// α of the contribution f(θ̃) = α(1 − exp(−exp(−α(θ̃ − 1)))): near α for angles well below 1, near 0
+/// for right angles and more.
 const ALPHA: f64 = 5.0;
 
 /// Memory of FedAdp between rounds: every device's smoothed angle.
@@ -73,7 +75,7 @@ impl FedAdp {
                 let smoothed = &mut self.angles[device as usize];
                 let own = inner(gradient, gradient);
                 smoothed.add(arccos(inner(&global, gradient), whole, own));
-                contribution(smoothed.angle)
+                contribution(smoothed.angle, ALPHA)
             })
             .collect();
         softmax(samples, &contributions)
@@ -142,10 +144,4 @@ fn inner<X: Copy + Into<f64>, Y: Copy + Into<f64>>(x: &[X], y: &[Y]) -> f64 {
         *lane += x.into() * y.into();
     }
     lanes.iter().sum()
-}
-
-/// f(θ̃) = α(1 − exp(−exp(−α(θ̃ − 1)))): near α for angles well below 1, near 0 for right angles
-/// and more.
-fn contribution(angle: f64) -> f64 {
-    -ALPHA * (-(-ALPHA * (angle - 1.0)).exp()).exp_m1()
 }

@@ -10,8 +10,6 @@ mod softmax;
 pub mod wasserstein;
 
 #[cfg(test)]
-mod noise_aware_tests;
-#[cfg(test)]
 mod tests;
 
 pub use fedadp::{FedAdp, FedadpConfig};

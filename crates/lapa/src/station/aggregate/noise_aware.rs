@@ -228,3 +228,6 @@ fn solve(matrix: &mut [Vec<f64>], x: &mut [f64]) {
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
+
+#[cfg(test)]
+mod tests;

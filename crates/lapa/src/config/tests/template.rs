@@ -1,9 +1,9 @@
 //! The template names every key, and is the experiment that it was made from.
 
-use super::choice::path;
-use super::schema::FILE;
-use super::tests::{read, with_flags};
-use super::*;
+use super::{read, with_flags};
+use crate::config::choice::path;
+use crate::config::schema::FILE;
+use crate::config::*;
 
 #[test]
 fn the_template_is_the_default_and_names_every_key() {
@@ -63,7 +63,7 @@ fn a_template_of_an_experiment_is_that_experiment() {
     ] {
         assert!(template.contains(line), "{line}: {template}");
     }
-    let error = super::template("run.roundz = 3").unwrap_err().to_string();
+    let error = crate::config::template("run.roundz = 3").unwrap_err().to_string();
     assert!(error.contains("roundz"), "{error}");
 }
 

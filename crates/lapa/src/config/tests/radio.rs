@@ -4,9 +4,9 @@ use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::Receiver;
 use lapa_wireless::uplink::DigitalConfig;
 
-use super::tests::{flags_refuse, read, refuses};
-use super::*;
+use super::{flags_refuse, read, refuses};
 use crate::budget::{Histograms, NoisyHistograms};
+use crate::config::*;
 use crate::radio::Threshold;
 use crate::radio::UplinkConfig;
 use crate::station::aggregate::{FedavgConfig, GroundMetric, RuleConfig};

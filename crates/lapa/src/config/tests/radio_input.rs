@@ -1,8 +1,8 @@
 //! `[radio]`, `[transmit]` and `[aggregate]`: unknown keys, wrong types, flags, and what is written
 //! back.
 
-use super::tests::{flags_refuse, read, refuses, with_flags};
-use super::*;
+use super::{flags_refuse, read, refuses, with_flags};
+use crate::config::*;
 use crate::radio::Threshold;
 
 #[test]

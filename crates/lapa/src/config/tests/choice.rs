@@ -1,9 +1,9 @@
 //! Choices with tables, sections that may be absent, and keys with other names.
 
-use super::moved::MOVED;
-use super::schema::FILE;
-use super::tests::{flags_refuse, read, refuses, with_flags};
-use super::*;
+use super::{flags_refuse, read, refuses, with_flags};
+use crate::config::moved::MOVED;
+use crate::config::schema::FILE;
+use crate::config::*;
 
 /// A table of a choice that was not made is named with its selector, whoever made the choice.
 #[test]

@@ -1,7 +1,7 @@
 //! `[control]`: defaults, what flags take with them, and refusals.
 
-use super::tests::{flags_refuse, read, refuses, with_flags};
-use super::*;
+use super::{flags_refuse, read, refuses, with_flags};
+use crate::config::*;
 
 /// A configuration in which channel noise counts; three lines.
 const TRUSTED: &str = "privacy = { epsilon = 8, channel_trust = 0.5 }\n\

@@ -3,9 +3,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use super::histogram::{global, shares};
-use super::noise_aware::weights;
-use super::{NoiseAwareConfig, fedavg};
+use super::{NoiseAwareConfig, fedavg, global, shares, weights};
 
 /// η of a configuration.
 fn usual() -> f64 {

@@ -1,7 +1,7 @@
 //! Sizes of configurations, and of the numbers in them.
 
-use super::tests::{read, refuses, with_flags};
-use super::*;
+use super::{read, refuses, with_flags};
+use crate::config::*;
 
 #[test]
 fn many_mistakes_are_told_at_once_and_very_many_are_counted() {

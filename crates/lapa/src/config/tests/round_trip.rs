@@ -6,10 +6,10 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use super::choice::path;
-use super::schema::{CHOICE, FILE, alternatives, properties, words};
-use super::tests::read;
-use super::*;
+use super::read;
+use crate::config::choice::path;
+use crate::config::schema::{CHOICE, FILE, alternatives, properties, words};
+use crate::config::*;
 use crate::seed::{Purpose, Stream, stream};
 
 /// A key of the file: its path, what it allows, and the words that it needs elsewhere.
