@@ -24,8 +24,8 @@ pub fn template(base: &str) -> Result<String, ConfigError> {
     let mut text = String::from(
         "# An experiment of lapa. Every key may be left out: it then has the value below, unless its\n\
          # comment names another default.\n\
-         # Keys that are commented out follow other keys unless they are given. Tables that are\n\
-         # commented out belong to other choices.\n",
+         # Keys that are commented out follow other keys unless they are given. A table that is commented\n\
+         # out holds the keys of one choice: it is read if that choice is made.\n",
     );
     file.write_table(&mut text, "", &FILE, false);
     Ok(text)

@@ -23,7 +23,7 @@ use crate::model::Evaluator;
 use crate::observe::RoundRecord;
 use crate::radio::Radio;
 use crate::round;
-use crate::run::{DEVICES, RunFolder, RunLog, Summary, check_same_run, is_free};
+use crate::run::{DEVICES, RunFolder, RunLog, Summary, check_same_run, is_free, read_summary};
 use crate::seed::{Draws, Purpose, stream};
 use crate::simulation;
 use crate::station::{Station, taking_part};
@@ -108,7 +108,7 @@ impl BaseStation {
             check_budget(info, prepared.budgets[info.device as usize].filter())?;
         }
         let mut again = None;
-        let (log, mut federation) = if began {
+        let (mut log, mut federation) = if began {
             let folder = RunFolder::open(folder)?;
             let before = folder.manifest()?;
             check_same_run(&folder, &before, &experiment, &prepared.origin)?;
@@ -125,6 +125,12 @@ impl BaseStation {
         write(&log.folder().join(DEVICES), &devices)?;
         for info in &devices {
             federation.books.trust(info.device, info.epsilon.max(info.epsilon_ever), info.left);
+        }
+        // An interruption after the last checkpoint may have come before the summary.
+        if federation.station.round() == experiment.run.rounds
+            && read_summary(log.folder())?.is_none()
+        {
+            log.finish(&mut federation)?;
         }
         Ok(Self { log, federation, classes, again, asked: None })
     }

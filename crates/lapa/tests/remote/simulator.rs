@@ -97,6 +97,20 @@ fn processes_that_restart_after_every_message_change_nothing() {
     }
 }
 
+/// A kill between the last checkpoint and the summary costs no summary.
+#[test]
+fn a_base_station_that_was_killed_before_its_summary_writes_it_when_it_is_opened() {
+    let mut setting = Setting::new(&["privacy.epsilon=8", "run.rounds=1"]);
+    let mut station = setting.station();
+    setting.round(&mut station, &ALL);
+    drop(station);
+    let path = setting.path().join("summary.json");
+    let summary = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    drop(setting.station());
+    assert_eq!(std::fs::read(&path).unwrap(), summary);
+}
+
 /// With the weights of those that answered, which are |D_k| over their sum.
 #[test]
 fn a_round_without_one_device_averages_the_others() {
