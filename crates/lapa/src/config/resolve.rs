@@ -15,7 +15,7 @@ use super::document::Document;
 use super::error::ConfigError;
 use super::experiment::{BatchSampling, Experiment};
 use super::radio::Powers;
-use super::schema::{NONE, TYPES};
+use super::schema::{NONE, TYPES, is_key};
 use super::verify::nearest;
 use crate::data::DataName;
 use crate::station::aggregate::default_floor;
@@ -142,14 +142,14 @@ impl<'a> Settings<'a> {
             }
             _ => {}
         }
-        let rule = self.get::<String>("aggregate.rule");
-        if rule.as_deref() == Some("wasserstein") {
+        let rule = self.get::<String>("aggregate.rule").unwrap_or_default();
+        if rule == "wasserstein" {
             let metric = self.get("aggregate.wasserstein.metric").unwrap_or_default();
             self.follow("aggregate.wasserstein.floor", default_floor(metric));
         }
-        if let Some(rule @ ("wasserstein" | "noise-aware")) = rule.as_deref() {
-            let histograms = word_of(defaults::histograms(basis));
-            self.follow(&format!("aggregate.{rule}.histograms"), histograms);
+        let histograms = format!("aggregate.{rule}.histograms");
+        if is_key(&histograms) {
+            self.follow(&histograms, word_of(defaults::histograms(basis)));
         }
     }
 

@@ -83,6 +83,12 @@ pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object()
 }
 
+/// True if a file may have a key at this path.
+pub(super) fn is_key(path: &str) -> bool {
+    let inner = |schema: &'static Value, key: &str| properties(schema)?.get(key);
+    path.split('.').try_fold(&*FILE, inner).is_some()
+}
+
 /// The alternatives of a value that may have several forms.
 pub(super) fn alternatives(schema: &Value) -> Option<&Vec<Value>> {
     schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()

@@ -12,7 +12,7 @@ fn unknown_radio_keys_get_the_nearest_one() {
     let transmit = "uplink, power_w, max_power_w, access, receiver, perfect_sic, modulation, \
                     symbol_rate_hz, digital, signal";
     let aggregate =
-        "rule, ser_threshold, sinr_threshold_db, none_selected, wasserstein, noise-aware";
+        "rule, ser_threshold, sinr_threshold_db, none_selected, wasserstein, kl, js, noise-aware";
     for (text, place, key, expected, help) in [
         ("[radio]\nantenas = 3\n", "2:1", "radio.antenas", radio, "did you mean `antennas`?"),
         (
@@ -112,7 +112,7 @@ fn wrong_types_lists_and_ranges_say_what_is_expected() {
     refuses(
         "aggregate.rule = \"fedavgg\"",
         "lapa.toml:1:18: `aggregate.rule` = \"fedavgg\": expected one of \"fedavg\", \"fedadp\", \
-         \"wasserstein\", \"noise-aware\"\n  help: did you mean \"fedavg\"?",
+         \"wasserstein\", \"kl\", \"js\", \"noise-aware\"\n  help: did you mean \"fedavg\"?",
     );
 }
 

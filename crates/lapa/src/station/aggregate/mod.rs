@@ -1,5 +1,6 @@
 //! Aggregation: weights of the devices, their weighted sum, the step of the global model.
 
+pub mod divergence;
 pub mod fedadp;
 mod fedavg;
 pub mod histogram;
@@ -12,6 +13,7 @@ pub mod wasserstein;
 #[cfg(test)]
 mod tests;
 
+pub use divergence::{JsConfig, KlConfig};
 pub use fedadp::{FedAdp, FedadpConfig};
 pub use fedavg::{FedavgConfig, fedavg};
 pub use model::{GlobalDelta, GlobalModel};

@@ -4,7 +4,9 @@ use lapa_privacy::choices;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{FedadpConfig, FedavgConfig, NoiseAwareConfig, WassersteinConfig, fedavg};
+use super::{
+    FedadpConfig, FedavgConfig, JsConfig, KlConfig, NoiseAwareConfig, WassersteinConfig, fedavg,
+};
 use crate::budget::Histograms;
 use crate::radio::Received;
 
@@ -18,6 +20,10 @@ choices! {
         Fedadp(FedadpConfig),
         /// By samples and how far a device's labels are from all devices' labels (the paper's rule).
         Wasserstein(WassersteinConfig),
+        /// As wasserstein, by the Kullback-Leibler divergence of the labels.
+        Kl(KlConfig),
+        /// As wasserstein, by the Jensen-Shannon divergence of the labels.
+        Js(JsConfig),
         /// So that labels are mixed as over all devices and little noise is left.
         NoiseAware(NoiseAwareConfig),
     }

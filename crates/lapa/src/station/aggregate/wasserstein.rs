@@ -32,7 +32,8 @@ impl Default for WassersteinConfig {
 
 impl BuildRule for WassersteinConfig {
     fn build(&self, _: usize) -> Box<dyn Rule> {
-        Box::new(Wasserstein { config: *self, distances: Vec::new() })
+        let Self { metric, floor, .. } = *self;
+        Box::new(ByDistance::new(floor, move |p, g| distance(metric, p, g)))
     }
 
     fn histograms(&self) -> Option<Histograms> {
@@ -40,13 +41,22 @@ impl BuildRule for WassersteinConfig {
     }
 }
 
-/// The rule, with W_k of each device once labels are known.
-struct Wasserstein {
-    config: WassersteinConfig,
+/// A rule by the distance of each device's label distribution from that of all devices together.
+pub(super) struct ByDistance<D> {
+    floor: f64,
+    distance: D,
+    /// Of each device, once labels are known.
     distances: Vec<f64>,
 }
 
-impl Rule for Wasserstein {
+impl<D: Fn(&[f64], &[f64]) -> f64> ByDistance<D> {
+    /// The rule of a distance, of which less than `floor` counts as `floor`.
+    pub fn new(floor: f64, distance: D) -> Self {
+        Self { floor, distance, distances: Vec::new() }
+    }
+}
+
+impl<D: Fn(&[f64], &[f64]) -> f64 + Send> Rule for ByDistance<D> {
     fn weights(&mut self, samples: &[u32], received: &[Received]) -> Vec<f64> {
         let devices: Vec<u32> = received.iter().map(Received::device).collect();
         self.prior(&devices, samples)
@@ -58,11 +68,13 @@ impl Rule for Wasserstein {
         }
         let distances: Vec<f64> =
             devices.iter().map(|&device| self.distances[device as usize]).collect();
-        weights(samples, &distances, self.config.floor)
+        weights(samples, &distances, self.floor)
     }
 
     fn learn_labels(&mut self, counts: &[Vec<f64>]) {
-        self.distances = distances(self.config.metric, counts);
+        let global = global(counts);
+        let distance = |counts: &Vec<f64>| (self.distance)(&shares(counts), &global);
+        self.distances = counts.iter().map(distance).collect();
     }
 }
 
