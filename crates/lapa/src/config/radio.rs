@@ -193,7 +193,7 @@ pub enum ModulationName {
 }
 
 /// Selection of devices, and their weights.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Aggregate {
     /// Weights of the devices.
@@ -202,6 +202,20 @@ pub struct Aggregate {
     pub threshold: Threshold,
     /// Outcome of a round in which no device has a link that is good enough.
     pub none_selected: NoneSelected,
+    /// Weights of the devices that send sum to 1. With false they keep the denominator of all devices
+    /// of the round, as eq. (22) prints it, and the step is shorter.
+    pub renormalize: bool,
+}
+
+impl Default for Aggregate {
+    fn default() -> Self {
+        Self {
+            rule: RuleConfig::default(),
+            threshold: Threshold::default(),
+            none_selected: NoneSelected::default(),
+            renormalize: true,
+        }
+    }
 }
 
 /// Round in which no device has a link that is good enough.

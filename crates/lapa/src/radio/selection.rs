@@ -2,8 +2,8 @@
 //!
 //! Differs from the paper: the weights of eq. (22) keep the denominator of all K devices, so those
 //! that are left do not add up to 1 as eq. (2) demands. Here weights are computed over the selected
-//! devices alone, which for weights of the form a_k / Σ_j a_j is to renormalize, so there is no code
-//! for it. The angles of FedAdp are then those to the mean of the selected.
+//! devices alone, which for weights of the form a_k / Σ_j a_j is to renormalize; the angles of FedAdp
+//! are then those to the mean of the selected. `aggregate.renormalize = false` is the printed form.
 
 use std::fmt;
 

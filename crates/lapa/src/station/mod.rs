@@ -148,11 +148,17 @@ impl Station {
     }
 
     /// Weights what was received, steps the model and shows the transcript to the allocator. The
-    /// round is then over. Returns the weights.
-    pub(crate) fn aggregate(&mut self, received: Vec<Received>) -> Vec<f64> {
+    /// round is then over. Returns the weights. `skipped` are devices whose links were not selected.
+    pub(crate) fn aggregate(&mut self, received: Vec<Received>, skipped: &[Link]) -> Vec<f64> {
         self.received = received;
-        let devices: Vec<u32> = self.received.iter().map(Received::device).collect();
-        let weights = self.weighting.weights(&self.samples_of(&devices), &self.received);
+        let mut devices: Vec<u32> = self.received.iter().map(Received::device).collect();
+        let mut weights = self.weighting.weights(&self.samples_of(&devices), &self.received);
+        if !self.experiment.aggregate.renormalize {
+            devices.extend(skipped.iter().map(|link| link.device));
+            let all = self.weighting.rule().prior(&devices, &self.samples_of(&devices));
+            let part: f64 = all[..weights.len()].iter().sum();
+            weights.iter_mut().for_each(|weight| *weight *= part);
+        }
         self.delta.combine(&weights, &self.received);
         self.round += 1;
         let learn = &self.experiment.learn;

@@ -17,6 +17,32 @@ fn samples_of(record: &RoundRecord) -> Vec<u32> {
     devices(record).iter().map(|device| device.samples).collect()
 }
 
+/// Eq. (22) written out: the selected devices keep the weights of eq. (21) over all devices, and the
+/// others have none.
+#[test]
+fn weights_that_are_not_renormalized_are_those_of_all_devices() {
+    let public = ["aggregate.rule=wasserstein", "aggregate.wasserstein.histograms=public"];
+    let selected = ["transmit.uplink=analog", "aggregate.ser_threshold=0.01"];
+    let of = |changes: &[&str]| {
+        let mut federation = federation(&[&public[..], changes].concat());
+        federation.next_round().unwrap()
+    };
+    let all = weights_of(&of(&[]));
+    let printed = of(&[&selected[..], &["aggregate.renormalize=false"]].concat());
+    let usual = of(&selected);
+    assert!((1..4).contains(&printed.outages), "{}", printed.outages);
+    let kept: f64 = weights_of(&printed).iter().sum();
+    assert!(kept < 0.99 && kept > 0.0, "{kept}");
+    for (k, device) in devices(&printed).iter().enumerate() {
+        if device.selected {
+            assert_close(device.weight, all[k], 1e-12);
+            assert_close(weights_of(&usual)[k], all[k] / kept, 1e-12);
+        } else {
+            assert_eq!((device.weight, weights_of(&usual)[k]), (0.0, 0.0));
+        }
+    }
+}
+
 /// |D_k|·e^{1/max(W_k, floor)}, normalized, with W_k = ½Σ|p − g| or Σ|P − G|, written out.
 #[test]
 fn wasserstein_weights_follow_from_the_label_counts() {

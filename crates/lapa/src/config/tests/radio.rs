@@ -45,6 +45,7 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
         rule: RuleConfig::Fedavg(FedavgConfig {}),
         threshold: Threshold::None,
         none_selected: NoneSelected::Skip,
+        renormalize: true,
     };
     assert_eq!(aggregate, expected);
 }
