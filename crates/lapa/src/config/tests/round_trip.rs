@@ -77,6 +77,7 @@ fn written_experiments_read_back_the_same() {
         "profile=paper",
         "privacy.epsilon=3",
         "transmit.uplink=analog",
+        "data.name=idx:images",
         "partition.mix.iid=1 partition.mix.non_iid=0",
         "privacy.channel_trust=1 transmit.uplink=analog transmit.access=orthogonal",
     ];
