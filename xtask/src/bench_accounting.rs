@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp};
 use lapa_privacy::{Adjacency, Mechanism};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench_peers::{Format, Worker, number, pinned_core};
 use crate::table::{self, Row};
@@ -17,27 +17,15 @@ const DELTA: f64 = 1e-5;
 /// Orders of the Rényi rows, on both sides.
 const ORDERS: std::ops::RangeInclusive<u32> = 2..=64;
 
-/// A question to both sides.
-struct Case {
-    name: &'static str,
-    accountant: &'static str,
-    rate: f64,
-    z: f64,
-    count: u32,
-}
+/// A question to both sides: its name, the accountant, sampling rate, noise and rounds.
+type Case = (&'static str, &'static str, f64, f64, u32);
 
 const CASES: [Case; 5] = [
-    Case { name: "PLD, q 0.1, z 1, T 100", accountant: "pld", rate: 0.1, z: 1.0, count: 100 },
-    Case { name: "PLD, q 0.01, z 1, T 1000", accountant: "pld", rate: 0.01, z: 1.0, count: 1000 },
-    Case {
-        name: "PLD, q 0.01, z 0.8, T 10000",
-        accountant: "pld",
-        rate: 0.01,
-        z: 0.8,
-        count: 10_000,
-    },
-    Case { name: "RDP, q 0.1, z 1, T 100", accountant: "rdp", rate: 0.1, z: 1.0, count: 100 },
-    Case { name: "RDP, q 0.01, z 1, T 1000", accountant: "rdp", rate: 0.01, z: 1.0, count: 1000 },
+    ("PLD, q 0.1, z 1, T 100", "pld", 0.1, 1.0, 100),
+    ("PLD, q 0.01, z 1, T 1000", "pld", 0.01, 1.0, 1000),
+    ("PLD, q 0.01, z 0.8, T 10000", "pld", 0.01, 0.8, 10_000),
+    ("RDP, q 0.1, z 1, T 100", "rdp", 0.1, 1.0, 100),
+    ("RDP, q 0.01, z 1, T 1000", "rdp", 0.01, 1.0, 1000),
 ];
 
 /// Shortest measurement of our side in seconds; it is repeated until then.
@@ -59,7 +47,7 @@ pub fn run(pairs: u32, format: Format) -> Outcome {
     let mut rows = Vec::new();
     let mut answers = Vec::new();
     for case in CASES {
-        let Case { name, accountant, rate, z, count } = case;
+        let (name, accountant, rate, z, count) = case;
         let mut row = Row { name, pairs: Vec::new() };
         let command = format!("{accountant} {rate} {z} {count} {DELTA} {INTERVAL}");
         // Once for the caches of both sides.
@@ -74,36 +62,30 @@ pub fn run(pairs: u32, format: Format) -> Outcome {
         rows.push(row);
     }
 
-    match format {
-        Format::Text => {
-            let version = about["dp_accounting"].as_str().unwrap_or("?");
-            println!("dp-accounting {version}, {pairs} pairs, interval {INTERVAL}, delta {DELTA}");
-            print!("{}", table::text(&rows));
-            for answer in &answers {
-                let name = answer["name"].as_str().unwrap_or_default();
-                println!("epsilon, {name}: {} (other: {})", answer["ours"], answer["other"]);
-            }
-        }
-        Format::Json => {
-            let rows: Vec<Value> = rows.iter().map(Row::json).collect();
-            let result = json!({
-                "dp_accounting": about["dp_accounting"], "pairs": pairs, "interval": INTERVAL,
-                "delta": DELTA, "rows": rows, "epsilon": answers,
-            });
-            println!("{result:#}");
+    let version = about["dp_accounting"].as_str().unwrap_or("?");
+    let title =
+        format!("dp-accounting {version}, {pairs} pairs, interval {INTERVAL}, delta {DELTA}");
+    let conditions = json!({
+        "dp_accounting": about["dp_accounting"], "pairs": pairs, "interval": INTERVAL,
+        "delta": DELTA, "rows": null, "epsilon": answers,
+    });
+    table::print(format, &title, &rows, conditions);
+    if matches!(format, Format::Text) {
+        for answer in &answers {
+            let name = answer["name"].as_str().unwrap_or_default();
+            println!("epsilon, {name}: {} (other: {})", answer["ours"], answer["other"]);
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn epsilon(case: &Case) -> Result<f64, String> {
+fn epsilon(&(_, accountant, rate, z, count): &Case) -> Result<f64, String> {
     let answer = || -> Result<f64, lapa_privacy::AccountError> {
-        let mut accountant: Box<dyn Accountant> = match case.accountant {
+        let mut accountant: Box<dyn Accountant> = match accountant {
             "pld" => Box::new(Pld::with_interval(INTERVAL)?),
             _ => Box::new(Rdp::with_orders(ORDERS.map(f64::from).collect())?),
         };
-        let mechanism = Mechanism::poisson(case.rate, case.z, Adjacency::AddRemove);
-        accountant.compose(&mechanism, case.count)?;
+        accountant.compose(&Mechanism::poisson(rate, z, Adjacency::AddRemove), count)?;
         accountant.epsilon(DELTA)
     };
     answer().map_err(|error| error.to_string())

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::bench_peers::{Format, Worker, number, our_figures, pinned_core};
 use crate::table::{self, Row};
@@ -24,7 +24,7 @@ pub fn run(pairs: u32, seconds: f64, format: Format) -> Outcome {
     let about = worker.ask("about")?;
     let mut rows = CASES.map(|(name, ..)| Row { name, pairs: Vec::new() });
     let length = seconds.to_string();
-    let arguments = ["bench", "--only", "control", "--format", "json", "--seconds", &length];
+    let arguments = ["--only", "control", "--seconds", &length];
     // Once for the caches of both sides.
     for (_, sizes, _) in CASES {
         worker.ask(&format!("steps {sizes} {seconds}"))?;
@@ -38,21 +38,13 @@ pub fn run(pairs: u32, seconds: f64, format: Format) -> Outcome {
         }
     }
 
-    match format {
-        Format::Text => {
-            let version = |name: &str| about[name].as_str().unwrap_or("?").to_owned();
-            let (peer, torch) = (version("stable_baselines3"), version("torch"));
-            println!("stable-baselines3 {peer}, PyTorch {torch}, {pairs} pairs, one core");
-            print!("{}", table::text(&rows));
-        }
-        Format::Json => {
-            let rows: Vec<Value> = rows.iter().map(Row::json).collect();
-            let result = json!({
-                "stable_baselines3": about["stable_baselines3"], "torch": about["torch"],
-                "pairs": pairs, "seconds": seconds, "core": core, "rows": rows,
-            });
-            println!("{result:#}");
-        }
-    }
+    let version = |name: &str| about[name].as_str().unwrap_or("?").to_owned();
+    let (peer, torch) = (version("stable_baselines3"), version("torch"));
+    let title = format!("stable-baselines3 {peer}, PyTorch {torch}, {pairs} pairs, one core");
+    let conditions = json!({
+        "stable_baselines3": about["stable_baselines3"], "torch": about["torch"],
+        "pairs": pairs, "seconds": seconds, "core": core,
+    });
+    table::print(format, &title, &rows, conditions);
     Ok(ExitCode::SUCCESS)
 }

@@ -13,7 +13,7 @@ use crate::{Outcome, bench_accounting, bench_ddpg, peers_env, process};
 /// Samples of a round in `peers.py`: 15 devices of 400.
 const ROUND_SAMPLES: f64 = 6000.0;
 
-/// How the comparison is run and shown.
+/// Options of the comparison.
 #[derive(Args)]
 pub struct Options {
     /// Pairs of measurements; the machine's own variation needs at least 7.
@@ -31,7 +31,7 @@ pub struct Options {
     /// Compare our DDPG with that of stable-baselines3 instead.
     #[arg(long, conflicts_with_all = ["round", "accounting"])]
     ddpg: bool,
-    /// How the result is printed.
+    /// Format of the result.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -82,20 +82,12 @@ pub fn run(options: &Options) -> Outcome {
         rows.push(round_row(&python, images, &lapa, options)?);
     }
 
-    match options.format {
-        Format::Text => {
-            println!("PyTorch {}, {} pairs", about["torch"].as_str().unwrap_or("?"), options.pairs);
-            print!("{}", table::text(&rows));
-        }
-        Format::Json => {
-            let rows: Vec<Value> = rows.iter().map(Row::json).collect();
-            let result = json!({
-                "torch": about["torch"], "pairs": options.pairs, "seconds": options.seconds,
-                "core": core, "rows": rows,
-            });
-            println!("{result:#}");
-        }
-    }
+    let torch = about["torch"].as_str().unwrap_or("?");
+    let title = format!("PyTorch {torch}, {} pairs", options.pairs);
+    let conditions = json!({
+        "torch": about["torch"], "pairs": options.pairs, "seconds": options.seconds, "core": core,
+    });
+    table::print(options.format, &title, &rows, conditions);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -106,17 +98,7 @@ fn gradient_rows(
     options: &Options,
 ) -> Result<Vec<Row>, String> {
     let seconds = options.seconds.to_string();
-    let arguments = [
-        "bench",
-        "--only",
-        "gradient",
-        "--threads",
-        "1",
-        "--format",
-        "json",
-        "--seconds",
-        &seconds,
-    ];
+    let arguments = ["--only", "gradient", "--threads", "1", "--seconds", &seconds];
     let mut rows = [
         "gradient, batch norm / PyTorch default",
         "gradient, batch norm / PyTorch channels_last",
@@ -158,8 +140,7 @@ fn gradient_rows(
 fn round_row(python: &Path, images: &Path, lapa: &Path, options: &Options) -> Result<Row, String> {
     let mut worker = Worker::start(python, "peers.py", &[images], None)?;
     let seconds = options.seconds.to_string();
-    let arguments =
-        ["bench", "--only", "round", "--threads", "2", "--format", "json", "--seconds", &seconds];
+    let arguments = ["--only", "round", "--threads", "2", "--seconds", &seconds];
     let mut pairs = Vec::new();
     for pair in 0..options.pairs {
         eprintln!("round, pair {} of {}", pair + 1, options.pairs);
@@ -171,9 +152,10 @@ fn round_row(python: &Path, images: &Path, lapa: &Path, options: &Options) -> Re
     Ok(Row { name: "federated round, two threads / channels_last", pairs })
 }
 
-/// What `lapa bench` prints as JSON.
+/// Figures that `lapa bench` prints as JSON.
 pub fn our_figures(lapa: &Path, arguments: &[&str], core: Option<u32>) -> Result<Value, String> {
-    let text = process::output(pinned(lapa, core).args(arguments))?;
+    let mut command = pinned(lapa, core);
+    let text = process::output(command.args(["bench", "--format", "json"]).args(arguments))?;
     serde_json::from_str(&text).map_err(|error| format!("`lapa bench` printed no JSON: {error}"))
 }
 

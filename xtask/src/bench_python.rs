@@ -12,13 +12,13 @@ use crate::{Outcome, process, python};
 /// Every script here is one measurement; it takes `--format text` or `--format json`.
 const FOLDER: &str = "bench/python";
 
-/// What is measured, and how it is shown.
+/// Options of the measurements.
 #[derive(Args)]
 pub struct Options {
     /// Only the measurement of this name, as `package`.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// How the results are printed.
+    /// Format of the results.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -58,8 +58,7 @@ fn scripts(only: Option<&str>) -> Result<Vec<PathBuf>, String> {
         .collect();
     scripts.sort();
     if scripts.is_empty() {
-        Err(format!("no measurement {} in {FOLDER}", only.unwrap_or_default()))
-    } else {
-        Ok(scripts)
+        return Err(format!("no measurement {} in {FOLDER}", only.unwrap_or_default()));
     }
+    Ok(scripts)
 }

@@ -10,24 +10,14 @@ use crate::{Outcome, process};
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-const FLAGS: [&str; 11] = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--v=0",
-    "--dump-dom",
-];
+const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+                     --disable-background-networking --disable-component-update --disable-sync \
+                     --enable-logging=stderr --v=0 --dump-dom";
 
 /// A browser that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How the last element of every page begins, apart from its name.
+/// Start of the last element of every page, apart from its name.
 const END: &str = "id=\"end\"";
 
 /// A small run with all that a page can show: links, channel noise, too little noise.
@@ -106,7 +96,7 @@ fn check_the_check(browser: &str, folder: &Path, report: &Path) -> Result<(), St
     Ok(())
 }
 
-/// What the browser made of a page, and what it said.
+/// A page in the browser, and the browser's log.
 struct Opened {
     dom: String,
     log: String,
@@ -118,7 +108,7 @@ fn open(browser: &str, page: &Path, folder: &Path) -> Result<Opened, String> {
     let create = |path: &Path| File::create(path).map_err(|error| failed("create", path, &error));
     let (dom, log, profile) = (file("dom"), file("log"), file("profile"));
     let mut command = Command::new(browser);
-    command.args(FLAGS).arg(format!("--user-data-dir={}", profile.display()));
+    command.args(FLAGS.split(' ')).arg(format!("--user-data-dir={}", profile.display()));
     command.arg(format!("file://{}", page.display()));
     command.stdin(Stdio::null()).stdout(create(&dom)?).stderr(create(&log)?);
     let mut child = command.spawn().map_err(|error| format!("cannot start {browser}: {error}"))?;
@@ -139,14 +129,13 @@ fn open(browser: &str, page: &Path, folder: &Path) -> Result<Opened, String> {
         Ok::<_, String>(String::from_utf8_lossy(&bytes).into_owned())
     };
     let opened = Opened { dom: read(&dom)?, log: read(&log)? };
-    if status.success() {
-        Ok(opened)
-    } else {
-        Err(format!("{browser} failed ({status}): {}", opened.log))
+    if !status.success() {
+        return Err(format!("{browser} failed ({status}): {}", opened.log));
     }
+    Ok(opened)
 }
 
-/// What is wrong with a page, if anything. The console's lines are marked `INFO:CONSOLE`, whatever
+/// Mistake in a page, if there is one. The console's lines are marked `INFO:CONSOLE`, whatever
 /// their weight; others are the browser's own affairs.
 fn complaint(opened: &Opened) -> Option<String> {
     if let Some(line) = opened.log.lines().find(|line| line.contains("CONSOLE")) {
@@ -157,16 +146,14 @@ fn complaint(opened: &Opened) -> Option<String> {
 
 /// A browser on the search path, installed first where that can be done without asking.
 fn browser() -> Result<Option<&'static str>, String> {
-    if let Some(name) = installed() {
-        return Ok(Some(name));
+    let name = installed();
+    if name.is_none() && may_install() && apt_install(&["chromium"])? {
+        return Ok(installed());
     }
-    if !may_install() {
-        return Ok(None);
-    }
-    if apt_install(&["chromium"])? { Ok(installed()) } else { Ok(None) }
+    Ok(name)
 }
 
-/// Whether apt-get could install these packages.
+/// Installs packages with apt-get; true on success.
 pub fn apt_install(packages: &[&str]) -> Result<bool, String> {
     let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
     for arguments in [&["update"][..], &install] {
@@ -184,7 +171,7 @@ fn installed() -> Option<&'static str> {
     NAMES.into_iter().find(answers)
 }
 
-/// Whether we are root on a system with apt-get.
+/// True if we are root on a system with apt-get.
 pub fn may_install() -> bool {
     let root = process::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     root && process::output(Command::new("apt-get").arg("--version")).is_ok()

@@ -8,14 +8,14 @@ const MOST_LINES: usize = 700;
 /// Not part of the project, as in `.gitignore`.
 const SKIPPED_FOLDERS: [&str; 4] = [".git", "target", "runs", "__pycache__"];
 
-/// Where people's files live. Only at the start of a path: `docs/home/` is fine. The folder of this
+/// Folders of people's files. Only at the start of a path: `docs/home/` is fine. The folder of this
 /// checkout counts too, wherever it is.
 const MACHINE_PATHS: [&str; 2] = ["/home/", "/Users/"];
 
 /// Work to be done belongs in an issue.
 const WORDS: [&str; 4] = ["TODO", "FIXME", "XXX", "allow(dead_code)"];
 
-/// What breaks the rules under `root`, each as `file:line: what`.
+/// Violations of the rules under `root`, each as `file:line: what`.
 pub fn problems(root: &Path) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     let checkout = root.display().to_string();
@@ -66,7 +66,7 @@ fn check(path: &str, text: &str, machine_paths: &[&str], problems: &mut Vec<Stri
     }
 }
 
-/// Whether `start` occurs in the line other than in the middle of a path or an address.
+/// True if `start` occurs in the line other than in the middle of a path or an address.
 fn has_path(line: &str, start: &str) -> bool {
     line.match_indices(start).any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -7,25 +7,24 @@ use crate::{Outcome, edges, house, modules, process};
 /// Runs every check and lists the failures at the end.
 pub fn run() -> Outcome {
     let mut failures = Vec::new();
-
-    let mut format = process::cargo();
-    format.args(["fmt", "--all", "--check"]);
-    let mut clippy = process::cargo();
-    clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
-    let mut doc = process::cargo();
-    doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    let mut checks = vec![format, clippy, doc];
-
+    let mut checks = vec![
+        "fmt --all --check",
+        "clippy --workspace --all-targets -- -D warnings",
+        "doc --workspace --no-deps",
+    ];
     if process::output(process::cargo().args(["deny", "--version"])).is_ok() {
-        let mut deny = process::cargo();
-        deny.args(["deny", "check"]);
-        checks.push(deny);
+        checks.push("deny check");
     } else {
         eprintln!("notice: cargo-deny is not installed; licenses and advisories are not checked");
     }
-    for check in &mut checks {
-        if !process::run(check)?.success() {
-            failures.push(process::shown(check));
+    for arguments in checks {
+        let mut check = process::cargo();
+        check.args(arguments.split(' '));
+        if arguments.starts_with("doc") {
+            check.env("RUSTDOCFLAGS", "-D warnings");
+        }
+        if !process::run(&mut check)?.success() {
+            failures.push(process::shown(&check));
         }
     }
 

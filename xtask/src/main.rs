@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What every task returns: the exit code to pass on, or a message for the user.
+/// Result of every task: the exit code to pass on, or a message for the user.
 type Outcome = Result<ExitCode, String>;
 
 /// Tasks of the lapa workspace.

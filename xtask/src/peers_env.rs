@@ -70,7 +70,7 @@ pub fn environment(environment: &Environment, requirements: &Path) -> Result<Pat
     Ok(python)
 }
 
-/// Where the variable says, or in the user's cache folder.
+/// Folder of an environment: that of the variable, or one in the user's cache folder.
 fn venv_folder(
     environment: &Environment,
     variable: impl Fn(&str) -> Option<OsString>,
@@ -125,7 +125,7 @@ fn without_extras(pin: &str) -> String {
     }
 }
 
-/// Whether the environment holds exactly the wanted versions (a build tag such as `+cpu` aside).
+/// True if the environment holds exactly the wanted versions (a build tag such as `+cpu` aside).
 fn installed(python: &Path, wanted: &[String]) -> bool {
     let script = "import sys; from importlib.metadata import version\n\
                   for pin in sys.argv[1:]:\n\

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use crate::peers_env::{self, PACKAGE};
 use crate::{Outcome, browser, process};
 
-/// Where the package is.
+/// Folder of the package.
 const FOLDER: &str = "bindings/python";
 
 /// Builds the package in the profile of the tests, so that what they have compiled is used again,
@@ -77,9 +77,8 @@ pub fn install(python: &Path, wheel: &Path) -> Result<(), String> {
     pip.stdout(std::io::stderr());
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip.args(["--force-reinstall", "--no-deps", "--no-index"]).arg(wheel);
-    if process::run(&mut pip)?.success() {
-        Ok(())
-    } else {
-        Err("pip could not install the wheel".into())
+    if !process::run(&mut pip)?.success() {
+        return Err("pip could not install the wheel".into());
     }
+    Ok(())
 }

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::bench_peers::Format;
+
 /// One line of the comparison.
 pub struct Row {
-    /// What is compared.
+    /// The two sides of the comparison.
     pub name: &'static str,
     /// The two figures of every pair: ours, and what it is compared with.
     pub pairs: Vec<(f64, f64)>,
@@ -34,8 +36,19 @@ impl Row {
     }
 }
 
+/// Prints the rows, as a table below a title or as JSON with the conditions of the measurement.
+pub fn print(format: Format, title: &str, rows: &[Row], mut conditions: Value) {
+    match format {
+        Format::Text => print!("{title}\n{}", text(rows)),
+        Format::Json => {
+            conditions["rows"] = rows.iter().map(Row::json).collect();
+            println!("{conditions:#}");
+        }
+    }
+}
+
 /// The table for people.
-pub fn text(rows: &[Row]) -> String {
+fn text(rows: &[Row]) -> String {
     let mut table =
         format!("{:<44} {:>10} {:>10} {:>7}  {}\n", "", "ours /s", "other /s", "ratio", "min–max");
     for row in rows {

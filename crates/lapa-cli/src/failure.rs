@@ -8,10 +8,10 @@ use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 
 use crate::output::{say_drawn, visible};
 
-/// What a command returns: an exit code, or an error.
+/// Result of a command: an exit code, or an error.
 pub type Outcome = Result<ExitCode, Failure>;
 
-/// Why a command failed.
+/// The failure of a command.
 pub struct Failure {
     /// 1: it failed; 2: it was asked for something that cannot be.
     code: u8,
@@ -27,6 +27,16 @@ impl Failure {
     /// Anything else.
     pub fn failed(error: impl std::error::Error) -> Self {
         Self { code: 1, reports: vec![Report::new(diagnostic(&chain(&error)))] }
+    }
+
+    /// A configuration that cannot be, with a report for each mistake.
+    fn config(error: &ConfigError) -> Self {
+        let mut reports: Vec<Report> =
+            std::iter::once(error).chain(error.related()).map(mistake).collect();
+        if error.more() > 0 {
+            reports.push(Report::new(diagnostic(&format!("{} more mistakes", error.more()))));
+        }
+        Self { code: 2, reports }
     }
 
     /// Prints the errors and gives the exit code.
@@ -50,25 +60,13 @@ impl<E: Blame> From<E> for Failure {
     }
 }
 
-impl Failure {
-    /// A configuration that cannot be, with a report for each mistake.
-    fn config(error: &ConfigError) -> Self {
-        let mut reports: Vec<Report> =
-            std::iter::once(error).chain(error.related()).map(mistake).collect();
-        if error.more() > 0 {
-            reports.push(Report::new(diagnostic(&format!("{} more mistakes", error.more()))));
-        }
-        Self { code: 2, reports }
-    }
-}
-
 /// One mistake in a configuration, with the line that holds it.
 fn mistake(error: &ConfigError) -> Report {
     let mut diagnostic = diagnostic(&format!("{}: {}", error.place(), error.message()));
     diagnostic.help = error.help().map(visible);
     match (error.file_name(), error.source_text(), error.span()) {
         (Some(name), Some(text), Some(span)) if is_short(text, &span) => {
-            // Where the span is among the characters that are spelled out.
+            // The place of the span among the characters that are spelled out.
             let at = |byte: usize| text.get(..byte).map_or(0, |before| visible(before).len());
             let span = at(span.start)..at(span.end);
             diagnostic.labels = Some(vec![LabeledSpan::underline(span)]);

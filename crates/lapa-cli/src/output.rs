@@ -4,13 +4,16 @@
 //! files and paths must not reach a terminal, which would obey them.
 
 use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use lapa::budget::round_up;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 
-/// How a result is printed.
+/// Format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
@@ -29,6 +32,15 @@ pub struct Printing {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// Prints a result in the wanted format; the exit code is that of success.
+pub fn print(format: Format, value: &impl Serialize, text: impl FnOnce() -> String) -> Outcome {
+    match format {
+        Format::Json => json(value)?,
+        Format::Text => text_out(&text())?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a value as pretty JSON.
@@ -95,6 +107,26 @@ pub fn wrap(text: &str, indent: &str) -> String {
     lines.join("\n")
 }
 
+/// An ε rounded up; a dash if there is none.
+pub fn or_dash(epsilon: Option<f64>) -> String {
+    epsilon.map_or("–".into(), round_up)
+}
+
+/// `a.svg and a.png`
+pub fn paths(plots: &[PathBuf; 2]) -> String {
+    plots.each_ref().map(|path| path.display().to_string()).join(" and ")
+}
+
+/// A column of a table: its heading, and the text of an item's cell.
+pub type Column<T> = (&'static str, fn(&T) -> String);
+
+/// A plain table with a row for each item.
+pub fn columns<'a, T: 'a>(items: impl IntoIterator<Item = &'a T>, columns: &[Column<T>]) -> String {
+    let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let row = |item| columns.iter().map(|(_, cell)| cell(item)).collect();
+    table(&header, &items.into_iter().map(row).collect::<Vec<_>>())
+}
+
 /// A plain table with a header; columns beginning with `>` in the header are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let right: Vec<bool> = header.iter().map(|name| name.starts_with('>')).collect();
@@ -106,19 +138,14 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for (index, row) in all().enumerate() {
         let mut line = String::new();
-        for ((cell, &width), &right) in row.iter().zip(&widths).zip(&right) {
-            if right {
-                line.push_str(&format!("{cell:>width$}  "))
-            } else {
-                line.push_str(&format!("{cell:<width$}  "))
-            }
+        for ((cell, width), right) in row.iter().zip(&widths).zip(&right) {
+            let (cell, width) = (cell.as_str(), *width);
+            line += &if *right { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") };
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        text += &format!("{}\n", line.trim_end());
         if index == 0 {
             let rule: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
-            text.push_str(&rule.join("  "));
-            text.push('\n');
+            text += &format!("{}\n", rule.join("  "));
         }
     }
     text

@@ -14,7 +14,7 @@ use lapa_control::optimize::Progress;
 
 use crate::output::{say, visible};
 
-/// How much is shown.
+/// Amount of progress to show.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// A live bar.
@@ -26,7 +26,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// What fits standard error, unless quiet.
+    /// The mode that fits standard error, unless quiet.
     pub fn choose(quiet: bool) -> Self {
         match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Self::Quiet,
@@ -61,88 +61,114 @@ pub fn patiently<T>(mode: Mode, what: &str, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Shows how a data set is fetched. Says nothing while all is in the cache.
-pub struct FetchProgress {
+/// A bar on a terminal, and the time of the last line elsewhere.
+struct Display {
     mode: Mode,
     bar: Option<ProgressBar>,
+    start: Instant,
+    last: Option<Instant>,
 }
 
-impl FetchProgress {
-    pub fn new(mode: Mode) -> Self {
-        Self { mode, bar: None }
+/// A bar is redrawn no faster than this.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);
+/// Plain lines come no faster than this, except the last.
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
+/// Plain lines about a study come no faster than this.
+const STUDY_INTERVAL: Duration = Duration::from_secs(10);
+
+impl Display {
+    fn new(mode: Mode) -> Self {
+        Self { mode, bar: None, start: lapa::clock::now(), last: None }
     }
 
-    pub fn show(&mut self, event: FetchEvent) {
-        match event {
-            FetchEvent::Trying { source } => {
-                self.clear();
-                self.mode.notice(&format!("data: trying {source}"));
-            }
-            FetchEvent::Rejected { source, reason } => {
-                self.clear();
-                self.mode.notice(&format!("data: {source} rejected: {reason}"));
-            }
-            FetchEvent::Waiting { lock } => {
-                let lock = lock.display();
-                self.mode.notice(&format!("data: waiting for another process ({lock})"));
-            }
-            FetchEvent::Progress { file, bytes, total } if self.mode == Mode::Bar => {
-                let bar = self.bar.get_or_insert_with(|| {
-                    // Unwrap safety: the template is a constant and well-formed.
-                    let style = "{msg} {bar:30} {bytes}/{total_bytes}";
-                    ProgressBar::new(total).with_style(ProgressStyle::with_template(style).unwrap())
-                });
-                bar.set_message(file);
-                bar.set_length(total);
-                bar.set_position(bytes);
-            }
-            FetchEvent::Progress { .. } => {}
-            FetchEvent::Done { source, folder } => {
-                self.clear();
-                self.mode.notice(&format!("data: {source}, cached in {}", folder.display()));
-            }
+    /// True if it is time to show something; plain lines come once in an interval.
+    fn is_due(&mut self, lines: Duration) -> bool {
+        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { lines };
+        let since = self.last.unwrap_or(self.start);
+        if self.mode == Mode::Quiet || since.elapsed() < interval {
+            return false;
+        }
+        self.last = Some(lapa::clock::now());
+        true
+    }
+
+    /// The bar, which is made if there is none.
+    fn bar(&mut self, length: u64, style: &str) -> &ProgressBar {
+        self.bar.get_or_insert_with(|| {
+            // Unwrap safety: the templates are constants and well-formed.
+            ProgressBar::new(length).with_style(ProgressStyle::with_template(style).unwrap())
+        })
+    }
+
+    /// A line that stays.
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(visible(text)),
+            None => say(text),
         }
     }
 
-    fn clear(&mut self) {
+    fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
 }
 
+/// Shows how a data set is fetched. Says nothing while all is in the cache.
+pub struct FetchProgress(Display);
+
+impl FetchProgress {
+    pub fn new(mode: Mode) -> Self {
+        Self(Display::new(mode))
+    }
+
+    pub fn show(&mut self, event: FetchEvent) {
+        let text = match event {
+            FetchEvent::Trying { source } => format!("data: trying {source}"),
+            FetchEvent::Rejected { source, reason } => format!("data: {source} rejected: {reason}"),
+            FetchEvent::Waiting { lock } => {
+                let lock = lock.display();
+                return self.0.mode.notice(&format!("data: waiting for another process ({lock})"));
+            }
+            FetchEvent::Progress { file, bytes, total } => {
+                if self.0.mode == Mode::Bar {
+                    let bar = self.0.bar(total, "{msg} {bar:30} {bytes}/{total_bytes}");
+                    bar.set_message(file);
+                    bar.set_length(total);
+                    bar.set_position(bytes);
+                }
+                return;
+            }
+            FetchEvent::Done { source, folder } => {
+                format!("data: {source}, cached in {}", folder.display())
+            }
+        };
+        self.0.finish();
+        self.0.mode.notice(&text);
+    }
+}
+
 /// Shows how the rounds go.
 pub struct RoundProgress {
-    mode: Mode,
-    bar: Option<ProgressBar>,
+    display: Display,
     rounds: u32,
     accuracy: Option<f64>,
     first: u32,
-    start: Instant,
-    last_line: Option<Instant>,
 }
 
-/// Plain lines come no faster than this, except the last.
-const LINE_INTERVAL: Duration = Duration::from_secs(1);
-
 impl RoundProgress {
-    pub fn new(mode: Mode, rounds: u32) -> Self {
-        let start = lapa::clock::now();
-        Self { mode, bar: None, rounds, accuracy: None, first: 0, start, last_line: None }
-    }
-
-    pub fn start(&mut self, done: u32) {
-        (self.first, self.start) = (done, lapa::clock::now());
-        if self.mode == Mode::Bar {
-            // Unwrap safety: the template is a constant and well-formed.
+    /// Progress of a run of which some rounds are `done`.
+    pub fn new(mode: Mode, rounds: u32, done: u32) -> Self {
+        let mut display = Display::new(mode);
+        if mode == Mode::Bar {
             let style = "round {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
-            let bar = ProgressBar::new(self.rounds.into())
-                .with_style(ProgressStyle::with_template(style).unwrap())
-                .with_position(done.into());
+            let bar = display.bar(rounds.into(), style);
+            bar.set_position(done.into());
             bar.reset_eta();
             bar.enable_steady_tick(Duration::from_millis(200));
-            self.bar = Some(bar);
         }
+        Self { display, rounds, accuracy: None, first: done }
     }
 
     pub fn round(&mut self, record: &RoundRecord) {
@@ -151,17 +177,17 @@ impl RoundProgress {
             Some(accuracy) => format!("accuracy {:.2} %", 100.0 * accuracy),
             None => "accuracy –".into(),
         };
-        if let Some(bar) = &self.bar {
+        let (display, rounds) = (&mut self.display, self.rounds);
+        if let Some(bar) = &display.bar {
             bar.set_message(accuracy);
             bar.set_position(record.round.into());
-        } else if self.mode == Mode::Lines {
-            let due = self.last_line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL);
-            if due || record.round == self.rounds {
-                self.last_line = Some(lapa::clock::now());
+        } else if display.mode == Mode::Lines {
+            let due = display.last.is_none_or(|last| last.elapsed() >= LINE_INTERVAL);
+            if due || record.round == rounds {
+                display.last = Some(lapa::clock::now());
                 let done = f64::from(record.round - self.first);
-                let left = f64::from(self.rounds - record.round);
-                let eta = self.start.elapsed().as_secs_f64() / done * left;
-                let Self { rounds, .. } = self;
+                let left = f64::from(rounds - record.round);
+                let eta = display.start.elapsed().as_secs_f64() / done * left;
                 say(&format!("round {}/{rounds}  {accuracy}  ETA {eta:.0} s", record.round));
             }
         }
@@ -169,152 +195,107 @@ impl RoundProgress {
 
     /// A line that stays.
     pub fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(visible(text)),
-            None => say(text),
-        }
+        self.display.say(text);
     }
 
     pub fn finish(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.display.finish();
     }
 }
 
 /// Shows how an optimizer of powers goes.
 pub struct ChoiceProgress {
-    mode: Mode,
+    display: Display,
     name: String,
-    bar: Option<ProgressBar>,
-    start: Instant,
-    last: Option<Instant>,
 }
-
-/// A bar is redrawn no faster than this.
-const BAR_INTERVAL: Duration = Duration::from_millis(100);
 
 impl ChoiceProgress {
     pub fn new(mode: Mode, name: impl Into<String>) -> Self {
-        Self { mode, name: name.into(), bar: None, start: lapa::clock::now(), last: None }
+        Self { display: Display::new(mode), name: name.into() }
     }
 
     pub fn show(&mut self, progress: &Progress) {
-        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { LINE_INTERVAL };
-        let since = self.last.unwrap_or(self.start);
-        if self.mode == Mode::Quiet || since.elapsed() < interval {
+        if !self.display.is_due(LINE_INTERVAL) {
             return;
         }
-        self.last = Some(lapa::clock::now());
+        let Progress { evaluations, of, .. } = *progress;
         let best = format!("J {:.4e}", progress.best);
-        if self.mode == Mode::Lines {
-            let Progress { evaluations, of, .. } = progress;
-            say(&format!("{}: {evaluations}/{of} evaluations  {best}", self.name));
-            return;
+        if self.display.mode == Mode::Lines {
+            return say(&format!("{}: {evaluations}/{of} evaluations  {best}", self.name));
         }
-        let bar = self.bar.get_or_insert_with(|| {
-            // Unwrap safety: the template is a constant and well-formed.
-            let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
-            ProgressBar::new(progress.of)
-                .with_style(ProgressStyle::with_template(style).unwrap())
-                .with_prefix(self.name.clone())
-        });
+        let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
+        let bar = self.display.bar(of, style);
+        bar.set_prefix(self.name.clone());
         bar.set_message(best);
-        bar.set_position(progress.evaluations);
+        bar.set_position(evaluations);
     }
 
     pub fn finish(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.display.finish();
     }
 }
 
 /// Shows how the attacks of an audit go, one after the other.
 pub struct AuditProgress {
-    mode: Mode,
-    /// What is under way, and its bar.
-    bar: Option<(String, ProgressBar)>,
-    start: Instant,
-    last: Option<Instant>,
+    display: Display,
+    /// Name of the step under way.
+    shown: String,
     /// Each warning is said once, though several runs are repeated.
     warned: BTreeSet<String>,
 }
 
 impl AuditProgress {
     pub fn new(mode: Mode) -> Self {
-        Self { mode, bar: None, start: lapa::clock::now(), last: None, warned: BTreeSet::new() }
+        Self { display: Display::new(mode), shown: String::new(), warned: BTreeSet::new() }
     }
 
     pub fn show(&mut self, progress: &lapa_audit::Progress<'_>) {
         if let Some(warning) = progress.warning
             && self.warned.insert(warning.to_string())
         {
-            match &self.bar {
-                Some((_, bar)) => bar.suspend(|| say(&format!("warning: {warning}"))),
-                None => say(&format!("warning: {warning}")),
-            }
+            self.display.say(&format!("warning: {warning}"));
         }
-        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { STUDY_INTERVAL };
-        let since = self.last.unwrap_or(self.start);
-        if self.mode == Mode::Quiet || since.elapsed() < interval {
+        if !self.display.is_due(STUDY_INTERVAL) {
             return;
         }
-        self.last = Some(lapa::clock::now());
         let lapa_audit::Progress { attack, what, done, of, .. } = progress;
         let name = format!("{attack}: {what}");
-        if self.mode == Mode::Lines {
-            say(&format!("{name} {done}/{of}"));
-            return;
+        if self.display.mode == Mode::Lines {
+            return say(&format!("{name} {done}/{of}"));
         }
-        if self.bar.as_ref().is_none_or(|(shown, _)| *shown != name) {
+        if self.shown != name {
             self.finish();
-            // Unwrap safety: the template is a constant and well-formed.
-            let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {elapsed} (ETA {eta})";
-            let bar = ProgressBar::new(*of)
-                .with_style(ProgressStyle::with_template(style).unwrap())
-                .with_prefix(name.clone());
-            self.bar = Some((name, bar));
+            self.shown = name;
         }
-        if let Some((_, bar)) = &self.bar {
-            bar.set_position(*done);
-        }
+        let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {elapsed} (ETA {eta})";
+        let bar = self.display.bar(*of, style);
+        bar.set_prefix(self.shown.clone());
+        bar.set_position(*done);
     }
 
     pub fn finish(&mut self) {
-        if let Some((_, bar)) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.display.finish();
     }
 }
 
 /// Shows how the cells of a study go. Their work is in samples.
 pub struct StudyProgress {
-    mode: Mode,
-    bar: Option<ProgressBar>,
+    display: Display,
     cells: usize,
     done: usize,
     work: f64,
     finished: f64,
     /// Of the cells under way.
     under_way: BTreeMap<usize, f64>,
-    start: Instant,
-    last: Option<Instant>,
 }
-
-/// Plain lines about a study come no faster than this.
-const STUDY_INTERVAL: Duration = Duration::from_secs(10);
 
 impl StudyProgress {
     pub fn new(mode: Mode, cells: usize, work: f64) -> Self {
-        let bar = (mode == Mode::Bar && cells > 0).then(|| {
-            // Unwrap safety: the template is a constant and well-formed.
-            let style = "{bar:30.cyan/blue} {msg}, {elapsed} elapsed";
-            ProgressBar::new(1000).with_style(ProgressStyle::with_template(style).unwrap())
-        });
-        let start = lapa::clock::now();
-        let under_way = BTreeMap::new();
-        Self { mode, bar, cells, done: 0, work, finished: 0.0, under_way, start, last: None }
+        let mut display = Display::new(mode);
+        if mode == Mode::Bar && cells > 0 {
+            display.bar(1000, "{bar:30.cyan/blue} {msg}, {elapsed} elapsed");
+        }
+        Self { display, cells, done: 0, work, finished: 0.0, under_way: BTreeMap::new() }
     }
 
     /// A cell has done this much of its work.
@@ -332,21 +313,19 @@ impl StudyProgress {
     }
 
     fn show(&mut self, last: bool) {
-        let interval = if self.mode == Mode::Bar { BAR_INTERVAL } else { STUDY_INTERVAL };
-        let due = self.last.unwrap_or(self.start).elapsed() >= interval;
-        if self.mode == Mode::Quiet || !(due || last) {
+        let due = self.display.is_due(STUDY_INTERVAL);
+        if self.display.mode == Mode::Quiet || !(due || last) {
             return;
         }
-        self.last = Some(lapa::clock::now());
         let done = self.finished + self.under_way.values().sum::<f64>();
-        let seconds = self.start.elapsed().as_secs_f64();
+        let seconds = self.display.start.elapsed().as_secs_f64();
         let eta = if done > 0.0 {
             duration(seconds * (self.work - done).max(0.0) / done)
         } else {
             "–".into()
         };
         let text = format!("{}/{} runs  ETA {eta}", self.done, self.cells);
-        match &self.bar {
+        match &self.display.bar {
             Some(bar) => {
                 bar.set_position((1000.0 * done / self.work) as u64);
                 bar.set_message(text);
@@ -357,16 +336,11 @@ impl StudyProgress {
 
     /// A line that stays.
     pub fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(visible(text)),
-            None => say(text),
-        }
+        self.display.say(text);
     }
 
     pub fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
+        self.display.finish();
     }
 }
 

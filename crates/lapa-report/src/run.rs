@@ -26,23 +26,23 @@ pub enum ShowError {
     Plot(#[from] PlotError),
 }
 
+impl ShowError {
+    fn of_run(&self) -> Option<&RunError> {
+        if let Self::Run(error) = self { Some(error) } else { None }
+    }
+}
+
 impl Blame for ShowError {
     fn is_usage(&self) -> bool {
-        matches!(self, Self::Run(error) if error.is_usage())
+        self.of_run().is_some_and(Blame::is_usage)
     }
 
     fn kind(&self) -> Kind {
-        match self {
-            Self::Run(error) => error.kind(),
-            Self::Table(_) | Self::Plot(_) => Kind::Other,
-        }
+        self.of_run().map_or(Kind::Other, Blame::kind)
     }
 
     fn config(&self) -> Option<&ConfigError> {
-        match self {
-            Self::Run(error) => error.config(),
-            Self::Table(_) | Self::Plot(_) => None,
-        }
+        self.of_run()?.config()
     }
 }
 
@@ -71,11 +71,8 @@ pub fn show(folder: &Path) -> Result<(), ShowError> {
     let metrics = folder.join("metrics.jsonl");
     write_parquet(&metrics, &folder.join("metrics.parquet"))?;
     let plots = Folder::open(folder).and_then(|folder| folder.subfolder("plots"));
-    let plots = plots.map_err(|source| RunError::Io {
-        action: "write plots to",
-        path: folder.into(),
-        source,
-    })?;
+    let failed = |source| RunError::Io { action: "write plots to", path: folder.into(), source };
+    let plots = plots.map_err(failed)?;
     let records = read_metrics(&metrics).map_err(RunError::from)?;
     let initial_sigma = read_experiment(folder)?.initial_sigma();
     plot_run(&records, initial_sigma, &plots)?;

@@ -4,21 +4,21 @@ use std::path::Path;
 
 use lapa::budget::round_up;
 use lapa::config::ConfigError;
-use lapa::files::Folder;
+use lapa::run::Summary;
 use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cell::Cell;
-use crate::paper::curve::base;
+use crate::paper::curve::{base, cells};
 use crate::paper::{
-    Base, Chapter, Curve, DATA, Drawing, Picture, Seen, Settings, band, difference, shown,
-    shown_gain, write_json, write_pages,
+    Base, Chapter, Curve, DATA, Drawing, Seen, Settings, band, figures_folder, shown, shown_gain,
+    write_json, write_pages,
 };
 use crate::report::{Badge, Entry, ReportError, Table};
 use crate::statistics::Estimate;
 
-/// How a device's budget is spent.
+/// A way to spend a device's budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// DP-SGD with the same noise in every round: what others do.
@@ -54,7 +54,7 @@ impl Policy {
     }
 }
 
-/// What artificial noise does beside the channel's.
+/// A way to combine artificial noise with channel noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// The channel's noise comes on top and counts for nothing (κ = 0).
@@ -79,7 +79,7 @@ impl Noise {
     }
 }
 
-/// What is compared.
+/// Policies, noise modes and budgets to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Policies.
@@ -103,80 +103,70 @@ impl Default for Comparison {
 /// One policy with one noise mode at one budget on one data set.
 fn curve(policy: Policy, noise: Noise, epsilon: f64, data: &str) -> Curve {
     let name = format!("{}, {}", policy.name(), noise.name());
-    let curve = Curve::new(name, policy.base())
+    let mut curve = Curve::new(name, policy.base())
         .with(format!("data.name={data}"))
         .with(format!("privacy.epsilon={epsilon}"));
-    let curve = match policy {
-        Policy::Arb => curve.with("privacy.allocator=arb"),
-        _ => curve,
-    };
+    if policy == Policy::Arb {
+        curve = curve.with("privacy.allocator=arb");
+    }
     match noise {
         Noise::Always => curve,
-        Noise::TopUp => curve.with("privacy.channel_trust=1").with("control.noise=top-up"),
-        Noise::Switch => curve.with("privacy.channel_trust=1").with("control.noise=switch"),
+        _ => {
+            let noise = format!("control.noise={}", noise.name());
+            curve.with("privacy.channel_trust=1").with(noise)
+        }
     }
 }
 
 impl Comparison {
     /// Each policy with each noise mode.
     fn methods(&self) -> impl Iterator<Item = (Policy, Noise)> {
-        self.policies
-            .iter()
-            .flat_map(|&policy| self.noises.iter().map(move |&noise| (policy, noise)))
+        let noises = |&policy| self.noises.iter().map(move |&noise| (policy, noise));
+        self.policies.iter().flat_map(noises)
+    }
+
+    /// Every method at every budget on every data set.
+    fn all(&self) -> impl Iterator<Item = (Policy, Noise, f64, &'static str)> {
+        let budgets =
+            DATA.into_iter().flat_map(|(data, _)| self.epsilons.iter().map(move |&e| (data, e)));
+        budgets.flat_map(|(data, epsilon)| {
+            self.methods().map(move |(policy, noise)| (policy, noise, epsilon, data))
+        })
     }
 
     /// The cells.
     pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
-        let mut cells = Vec::new();
-        for (data, _) in DATA {
-            for &epsilon in &self.epsilons {
-                for (policy, noise) in self.methods() {
-                    cells.extend(curve(policy, noise, epsilon, data).cells(settings)?);
-                }
-            }
-        }
-        Ok(cells)
+        let curves = self.all().map(|(policy, noise, e, data)| curve(policy, noise, e, data));
+        cells(curves, settings)
     }
 
-    /// Gains over uniform with the same noise mode, and what cells cost.
+    /// Gains over uniform with the same noise mode, and costs of the cells.
     fn rows(&self, seen: &Seen) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for (data, _) in DATA {
-            for &epsilon in &self.epsilons {
-                for (policy, noise) in self.methods() {
-                    let of = curve(policy, noise, epsilon, data);
-                    let uniform = curve(Policy::Uniform, noise, epsilon, data);
-                    let estimate =
-                        |values: Option<Vec<f64>>| values.map(|values| Estimate::of(&values));
-                    let most = |value: fn(&crate::cell::Finished) -> f64| {
-                        seen.each(&of, value)?.into_iter().reduce(f64::max)
-                    };
-                    rows.push(Row {
-                        data,
-                        epsilon,
-                        policy: policy.name(),
-                        noise: noise.name(),
-                        accuracy: estimate(seen.accuracies(&of)),
-                        gain: estimate(match policy {
-                            Policy::Uniform => None,
-                            _ => difference(seen.accuracies(&of), seen.accuracies(&uniform)),
-                        }),
-                        epsilon_provable: most(|f| f.summary.privacy.epsilon_provable),
-                        energy_j: most(|f| f.summary.energy_j),
-                        uplink_bytes: most(|f| f.summary.uplink_bytes as f64),
-                        rounds: most(|f| f64::from(f.summary.rounds)),
-                    });
-                }
+        let row = |(policy, noise, epsilon, data)| {
+            let of = curve(policy, noise, epsilon, data);
+            let uniform = curve(Policy::Uniform, noise, epsilon, data);
+            let most =
+                |value: fn(&Summary) -> f64| seen.most(&of, |finished| value(&finished.summary));
+            let gains = (policy != Policy::Uniform).then(|| seen.gains(&uniform, &of));
+            Row {
+                data,
+                epsilon,
+                policy: policy.name(),
+                noise: noise.name(),
+                accuracy: Estimate::of_each(seen.accuracies(&of)),
+                gain: Estimate::of_each(gains.flatten()),
+                epsilon_provable: most(|run| run.privacy.epsilon_provable),
+                energy_j: most(|run| run.energy_j),
+                uplink_bytes: most(|run| run.uplink_bytes as f64),
+                rounds: most(|run| f64::from(run.rounds)),
             }
-        }
-        rows
+        };
+        self.all().map(row).collect()
     }
 
     /// Draws, tabulates and writes `beyond.json`, `beyond.html`, `beyond.md` and figures to `out`.
     pub fn write(&self, out: &Path, seen: &Seen) -> Result<Vec<Row>, ReportError> {
-        let folder = out.join("figures");
-        let made = Folder::create(out).and_then(|out| out.subfolder("figures"));
-        made.map_err(ReportError::io("create", &folder))?;
+        let folder = figures_folder(out)?;
         let rows = self.rows(seen);
         let value = json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -191,28 +181,30 @@ impl Comparison {
         } else {
             ""
         };
-        let chapter = Chapter {
-            title: "Policies at equal proven privacy".into(),
-            text: format!(
-                "Every method has the same proven (ε, 10⁻⁵) for the worst device before its first \
-                 round, on devices of full size. Noise `always` counts no channel noise; `top-up` \
-                 counts the receiver noise (κ = 1), which holds as long as no receiver is better than \
-                 declared. {} seeds.{quick}",
-                seen.settings.seeds
-            ),
-            pictures: vec![self.picture(seen)],
-            tables: DATA.iter().map(|(data, name)| table(name, data, &rows)).collect(),
-        };
-        for picture in &chapter.pictures {
-            picture.save(&folder)?;
-        }
+        let text = format!(
+            "Every method has the same proven (ε, 10⁻⁵) for the worst device before its first \
+             round, on devices of full size. Noise `always` counts no channel noise; `top-up` \
+             counts the receiver noise (κ = 1), which holds as long as no receiver is better than \
+             declared. {} seeds.{quick}",
+            seen.settings.seeds
+        );
+        let chapter = Chapter::new("Policies at equal proven privacy", text).picture(
+            "beyond",
+            "Compare each policy with uniform at the same ε. In the legend: the largest energy \
+             that all devices together radiated.",
+            Drawing::Panels(self.panels(seen)),
+        );
+        let chapter = DATA
+            .iter()
+            .fold(chapter, |chapter, (data, name)| chapter.table(table(name, data, &rows)));
+        chapter.pictures[0].save(&folder)?;
         let title = "Beyond the paper: accuracy at equal proven privacy";
         write_pages(out, "beyond", title, "", &[chapter])?;
         Ok(rows)
     }
 
     /// Accuracy over ε, with the energy of a run in the legend: three quantities in one plot.
-    fn picture(&self, seen: &Seen) -> Picture {
+    fn panels(&self, seen: &Seen) -> Panels {
         let mut panels = Panels::new("Privacy, accuracy and energy").columns(2);
         for (data, name) in DATA {
             let figure = Figure::new(name, "Proven ε of the worst device", "Test accuracy");
@@ -225,7 +217,6 @@ impl Comparison {
                     let values: Vec<f64> = cells.iter().map(|cell| cell.accuracy()).collect();
                     band(*epsilon, &values)
                 });
-                let points: Vec<_> = points.collect();
                 let cells = seen_of.iter().flat_map(|(_, cells)| cells);
                 let energy = cells.map(|cell| cell.summary.energy_j).reduce(f64::max);
                 let energy = energy.map_or("–".into(), |energy| format!("{energy:.1} J"));
@@ -236,13 +227,7 @@ impl Comparison {
             }
             panels = panels.panel(figure);
         }
-        Picture {
-            name: "beyond".into(),
-            caption: "Compare each policy with uniform at the same ε. In the legend: the largest \
-                      energy that all devices together radiated."
-                .into(),
-            drawing: Drawing::Panels(panels),
-        }
+        panels
     }
 }
 
@@ -284,17 +269,9 @@ fn table(name: &str, data: &str, rows: &[Row]) -> Table {
         "{name}: accuracy in percent and gain over uniform in points, ± half-width of the 95 % \
          interval over the seeds; proven ε of the worst seed."
     );
-    let headers = [
-        "Policy",
-        "Noise",
-        ">ε",
-        ">ε proven",
-        ">accuracy",
-        ">vs. uniform",
-        "verdict",
-        ">energy (J)",
-    ];
+    let headers = ["Policy", "Noise", ">ε", ">ε proven", ">accuracy", ">vs. uniform", "verdict"];
     let mut table = Table::new(&caption, &headers);
+    table.headers.push(">energy (J)".into());
     for row in rows.iter().filter(|row| row.data == data) {
         let sure = match row.gain.and_then(|gain| gain.interval) {
             Some([low, _]) if low > 0.0 => Entry::badge(Badge::Good, "better"),

@@ -9,7 +9,7 @@ use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
 use lapa::radio::Links;
 use lapa::run::{Summary, fingerprint};
 use lapa::simulation::{Event, Simulation};
-use lapa_control::phases::{self, Chooser, PhaseError, Pilot, PowerMethod};
+use lapa_control::phases::{self, Choice, Chooser, PhaseError, Pilot, PowerMethod};
 use lapa_control::power::Objective;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct Cell {
     experiment: Experiment,
 }
 
-/// Why a cell has no result.
+/// A cell without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
     /// The run or the choice of its powers failed.
@@ -40,7 +40,7 @@ pub enum CellError {
     Panic(String),
 }
 
-/// What a cell leaves.
+/// Result of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finished {
     /// Every round.
@@ -58,12 +58,12 @@ pub struct Finished {
     pub diverged: Option<u32>,
     /// The whole run.
     pub summary: Summary,
-    /// How long it took, pilot and choice of powers included.
+    /// Its computing time, pilot and choice of powers included.
     pub seconds: f64,
 }
 
-/// A round of a cell: what figures are drawn from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A round of a cell, from which figures are drawn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     /// Round, from 1.
     pub round: u32,
@@ -191,7 +191,7 @@ pub enum CellEvent<'a> {
     Round(u32),
 }
 
-/// What the digits of a pilot and the steps of an optimizer cost, in samples.
+/// Cost of a pilot's digits and an optimizer's steps, in samples.
 const PILOT_WORK: f64 = 400_000.0;
 
 /// Pilot and choice of powers, in memory; none if the listener broke off.
@@ -201,22 +201,19 @@ fn choose(
     on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
 ) -> Result<Option<ChosenPowers>, CellError> {
     let Some(optimizer) = PowerMethod::of(experiment.control.power) else { return Ok(None) };
-    let Some(pilot) = phases::pilot_in_memory(experiment, data, &mut |event| {
+    let pilot = phases::pilot_in_memory(experiment, data, &mut |event| {
         on_event(match event {
             Event::Warning(warning) => CellEvent::Warning(warning),
             Event::Round(_) => CellEvent::Round(0),
         })
-    })?
-    else {
-        return Ok(None);
-    };
+    })?;
+    let Some(pilot) = pilot else { return Ok(None) };
     let mut chooser = Chooser::new(experiment, pilot, data)?;
     match chooser.choose(optimizer, &mut |_| on_event(CellEvent::Round(0))) {
         Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => Ok(None),
         choice => {
-            let choice = choice?;
-            let objective_relative = choice.objective_relative;
-            Ok(Some(ChosenPowers { objective_relative, powers_w: choice.powers_w }))
+            let Choice { objective_relative, powers_w, .. } = choice?;
+            Ok(Some(ChosenPowers { objective_relative, powers_w }))
         }
     }
 }
@@ -237,24 +234,14 @@ fn objective(simulation: &Simulation, records: &[RoundRecord]) -> Result<Option<
 impl Round {
     /// A round after the run diverged.
     fn guess(round: u32, classes: usize) -> Self {
-        Self {
-            round,
-            accuracy: Some(1.0 / classes as f64),
-            loss: Some(f64::INFINITY),
-            epsilon_round: None,
-            sent: 0,
-            sigma_artificial: None,
-            sigma_channel: None,
-            sigma_required: None,
-        }
+        let (accuracy, loss) = (Some(1.0 / classes as f64), Some(f64::INFINITY));
+        Self { round, accuracy, loss, ..Self::default() }
     }
 
     fn of(record: &RoundRecord) -> Self {
         let devices = record.devices.summary();
         let sent = match &record.devices {
-            DeviceRecords::List(list) => {
-                list.iter().filter(|device| device.selected).count() as u32
-            }
+            DeviceRecords::List(list) => list.iter().filter(|d| d.selected).count() as u32,
             DeviceRecords::Summary(summary) => summary.count,
         };
         let median = |quantiles: Option<Quantiles>| quantiles.map(|q| q.median);
@@ -299,14 +286,16 @@ impl Finished {
     /// The mean of the last five evaluations, or of as many as there are: what the figures of the
     /// paper are made of, whatever the rounds.
     pub fn accuracy(&self) -> f64 {
-        let last = self.rounds.iter().rev().filter_map(|round| round.accuracy).take(LAST);
-        let last: Vec<f64> = last.collect();
-        last.iter().sum::<f64>() / last.len() as f64
+        mean(self.rounds.iter().rev().filter_map(|round| round.accuracy).take(LAST))
     }
 
     /// The mean of all evaluations: the area under the curve.
     pub fn mean_accuracy(&self) -> f64 {
-        let all: Vec<f64> = self.evaluations().map(|(_, a)| a).collect();
-        all.iter().sum::<f64>() / all.len() as f64
+        mean(self.evaluations().map(|(_, accuracy)| accuracy))
     }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    values.iter().sum::<f64>() / values.len() as f64
 }

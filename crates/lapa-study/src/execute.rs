@@ -16,52 +16,79 @@ use crate::store::{Results, Store, StoreError};
 /// The data sets of a study.
 pub type Datasets = BTreeMap<Data, Dataset>;
 
-/// What happens while cells run. `cell` counts through the cells that were given.
+/// An event of a running study. `cell` counts through the cells that were given.
 pub enum Event<'a> {
     /// A cell begins.
     Started {
-        /// Which.
+        /// Index of the cell.
         cell: usize,
     },
     /// A cell has come this far.
     Round {
-        /// Which.
+        /// Index of the cell.
         cell: usize,
         /// Rounds done.
         round: u32,
     },
     /// A cell warns; each warning is heard once, from the first cell that gives it.
     Warning {
-        /// Which.
+        /// Index of the cell.
         cell: usize,
         /// The warning.
         warning: &'a str,
     },
     /// A cell is done and kept.
     Finished {
-        /// Which.
+        /// Index of the cell.
         cell: usize,
-        /// What it left.
+        /// Its result.
         finished: &'a Finished,
     },
     /// A cell failed; others go on.
     Failed {
-        /// Which.
+        /// Index of the cell.
         cell: usize,
-        /// Why.
+        /// Reason of the failure.
         error: &'a str,
     },
 }
 
-/// How it went.
+/// Outcome of a study.
 #[derive(Debug, Default)]
 pub struct Executed {
-    /// What finished cells left, now or before.
+    /// Results of the finished cells, now or before.
     pub results: Results,
     /// Cells that failed, and why.
     pub failures: Vec<(usize, String)>,
-    /// Whether the listener broke off.
+    /// True if the listener broke off.
     pub stopped: bool,
+}
+
+impl Executed {
+    /// Keeps the result of a cell and tells the listener.
+    fn keep(
+        &mut self,
+        cells: &[Cell],
+        cell: usize,
+        result: Result<Finished, CellError>,
+        store: &Store,
+        on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, StoreError> {
+        Ok(match result {
+            Ok(finished) => {
+                store.write(&cells[cell], &finished)?;
+                let flow = on_event(Event::Finished { cell, finished: &finished });
+                self.results.insert(&cells[cell], finished);
+                flow
+            }
+            Err(error) => {
+                let error = error.to_string();
+                let flow = on_event(Event::Failed { cell, error: &error });
+                self.failures.push((cell, error));
+                flow
+            }
+        })
+    }
 }
 
 /// From a worker.
@@ -116,23 +143,10 @@ pub fn execute(
                     on_event(Event::Warning { cell, warning: &warning })
                 }
                 Message::Warning(..) => ControlFlow::Continue(()),
-                Message::Done(cell, result) => match *result {
-                    Ok(finished) => {
-                        if let Err(error) = store.write(&cells[cell], &finished) {
-                            stop.store(true, Ordering::Relaxed);
-                            return Err(error);
-                        }
-                        let flow = on_event(Event::Finished { cell, finished: &finished });
-                        executed.results.insert(&cells[cell], finished);
-                        flow
-                    }
-                    Err(error) => {
-                        let error = error.to_string();
-                        let flow = on_event(Event::Failed { cell, error: &error });
-                        executed.failures.push((cell, error));
-                        flow
-                    }
-                },
+                Message::Done(cell, result) => {
+                    let done = executed.keep(cells, cell, *result, store, on_event);
+                    done.inspect_err(|_| stop.store(true, Ordering::Relaxed))?
+                }
             };
             if flow.is_break() {
                 executed.stopped = true;
@@ -171,7 +185,7 @@ fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &
     let _ = sender.send(Message::Done(index, Box::new(result)));
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").into()

@@ -31,6 +31,11 @@ impl Estimate {
         Self { mean, interval }
     }
 
+    /// The same of values that may be missing.
+    pub fn of_each(values: Option<Vec<f64>>) -> Option<Self> {
+        values.map(|values| Self::of(&values))
+    }
+
     /// The same with an interval that keeps to the values there can be.
     pub fn within(self, least: f64, most: f64) -> Self {
         let interval = self.interval.map(|ends| ends.map(|end| end.clamp(least, most)));
@@ -47,12 +52,12 @@ impl Estimate {
         Self::of(&differences)
     }
 
-    /// Whether the whole interval is above 0; none without an interval.
+    /// True if the whole interval is above 0; none without an interval.
     pub fn is_positive(&self) -> Option<bool> {
         self.interval.map(|[low, _]| low > 0.0)
     }
 
-    /// Whether the interval holds `value`; none without an interval.
+    /// True if the interval holds `value`; none without an interval.
     pub fn holds(&self, value: f64) -> Option<bool> {
         self.interval.map(|[low, high]| (low..=high).contains(&value))
     }

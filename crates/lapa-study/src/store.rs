@@ -91,7 +91,7 @@ impl Store {
     }
 }
 
-/// What finished cells left, by the names of the cells.
+/// Results of finished cells, by the names of the cells.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
     finished: BTreeMap<String, Finished>,
@@ -127,7 +127,7 @@ impl Results {
         self.finished.get(cell.id())
     }
 
-    /// What all of these cells left; none if any is not finished.
+    /// Results of all of these cells; none if any is not finished.
     pub fn all(&self, cells: &[Cell]) -> Option<Vec<&Finished>> {
         cells.iter().map(|cell| self.get(cell)).collect()
     }

@@ -1,7 +1,6 @@
 //! `lapa config`: check a file, print the schema.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 
@@ -34,16 +33,13 @@ pub fn execute(command: Command) -> Outcome {
     match command {
         Command::Check { file, change, format } => {
             let experiment = super::experiment(Some(&file), &change)?;
-            match format {
-                Format::Json => output::json(&experiment.to_json())?,
-                Format::Text => output::text_out(&format!(
-                    "# {}: valid. With all defaults filled in:\n\n{}",
-                    file.display(),
-                    experiment.to_toml()
-                ))?,
-            }
+            output::print(format, &experiment.to_json(), || {
+                let (file, text) = (file.display(), experiment.to_toml());
+                format!("# {file}: valid. With all defaults filled in:\n\n{text}")
+            })
         }
-        Command::Schema { .. } => output::json(&lapa::config::json_schema())?,
+        Command::Schema { .. } => {
+            output::print(Format::Json, &lapa::config::json_schema(), String::new)
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }

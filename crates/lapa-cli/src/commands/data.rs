@@ -1,13 +1,11 @@
 //! `lapa data`: which data sets there are, and where.
 
-use std::process::ExitCode;
-
 use clap::Subcommand;
-use lapa::data::{CacheState, DataName};
+use lapa::data::{CacheState, DataInfo, DataName};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Printing, table};
+use crate::output::{self, Column, Format, Printing};
 use crate::progress::{FetchProgress, Mode};
 
 /// List, fetch and locate data sets.
@@ -42,70 +40,57 @@ pub enum Command {
 
 pub fn execute(command: Command) -> Outcome {
     match command {
-        Command::List { format } => list(format)?,
-        Command::Get { name, printing } => get(name, &printing)?,
+        Command::List { format } => list(format),
+        Command::Get { name, printing } => get(name, &printing),
         Command::Path { format } => {
             let path = lapa::data::cache_dir()?;
-            match format {
-                Format::Json => output::json(&json!({ "path": path }))?,
-                Format::Text => output::text_out(&format!("{}\n", path.display()))?,
-            }
+            output::print(format, &json!({ "path": path }), || format!("{}\n", path.display()))
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn list(format: Format) -> Result<(), Failure> {
-    let sets = lapa::data::list();
-    let state = |state: &CacheState| match state {
-        CacheState::BuiltIn => "built in".to_owned(),
+fn state(state: &CacheState) -> String {
+    match state {
+        CacheState::BuiltIn => "built in".into(),
         CacheState::Verified => "cached".into(),
         CacheState::Missing => "not fetched".into(),
         CacheState::Altered(reason) => format!("modified, will be fetched again ({reason})"),
-    };
-    if format == Format::Json {
-        let sets: Vec<_> = sets
-            .iter()
-            .map(|set| {
-                json!({
-                    "name": set.name,
-                    "description": set.description,
-                    "train": set.train,
-                    "test": set.test,
-                    "available": matches!(set.state, CacheState::BuiltIn | CacheState::Verified),
-                    "state": state(&set.state),
-                    "folder": set.folder,
-                })
-            })
-            .collect();
-        return output::json(&sets);
     }
-    let rows: Vec<Vec<String>> = sets
-        .iter()
-        .map(|set| {
-            vec![
-                set.name.into(),
-                set.train.to_string(),
-                set.test.to_string(),
-                state(&set.state),
-                set.description.into(),
-            ]
-        })
-        .collect();
-    let mut text = table(&["name", ">train", ">test", "state", "description"], &rows);
-    text.push_str("Your own data: idx:PATH, a folder with the four IDX files of a data set.\n");
-    output::text_out(&text)
 }
 
-fn get(name: String, printing: &Printing) -> Result<(), Failure> {
+fn list(format: Format) -> Outcome {
+    let sets = lapa::data::list();
+    let value = |set: &DataInfo| {
+        json!({
+            "name": set.name,
+            "description": set.description,
+            "train": set.train,
+            "test": set.test,
+            "available": matches!(set.state, CacheState::BuiltIn | CacheState::Verified),
+            "state": state(&set.state),
+            "folder": set.folder,
+        })
+    };
+    let columns: [Column<DataInfo>; 5] = [
+        ("name", |set| set.name.into()),
+        (">train", |set| set.train.to_string()),
+        (">test", |set| set.test.to_string()),
+        ("state", |set| state(&set.state)),
+        ("description", |set| set.description.into()),
+    ];
+    output::print(format, &sets.iter().map(value).collect::<Vec<_>>(), || {
+        let table = output::columns(&sets, &columns);
+        format!("{table}Your own data: idx:PATH, a folder with the four IDX files of a data set.\n")
+    })
+}
+
+fn get(name: String, printing: &Printing) -> Outcome {
     let set = DataName::try_from(name.clone()).map_err(Failure::usage)?;
     let mut progress = FetchProgress::new(Mode::choose(printing.quiet));
     let folder = lapa::data::get(&set, &mut |event| progress.show(event))?;
-    match (printing.format, folder) {
-        (Format::Json, folder) => output::json(&json!({ "name": name, "folder": folder })),
-        (Format::Text, Some(folder)) => {
-            output::text_out(&format!("{name}: complete and verified in {}\n", folder.display()))
-        }
-        (Format::Text, None) => output::text_out(&format!("{name}: built in, no files needed\n")),
-    }
+    let value = json!({ "name": name, "folder": folder });
+    output::print(printing.format, &value, || match &folder {
+        Some(folder) => format!("{name}: complete and verified in {}\n", folder.display()),
+        None => format!("{name}: built in, no files needed\n"),
+    })
 }

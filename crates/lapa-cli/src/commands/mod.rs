@@ -105,7 +105,11 @@ fn experiment(file: Option<&Path>, flags: &[String]) -> Result<Experiment, Failu
 fn configuration(file: Option<&Path>) -> Result<(String, String), Failure> {
     Ok(match file {
         None => (QUICKSTART.to_owned(), "quickstart".to_owned()),
-        Some(path) => (read(path)?, path.display().to_string()),
+        Some(path) => {
+            let name = path.display().to_string();
+            let unreadable = |error| Failure::usage(format!("cannot read {name}: {error}"));
+            (lapa::config::read_file(path).map_err(unreadable)?, name)
+        }
     })
 }
 
@@ -120,11 +124,6 @@ fn create_folder(out: &Path) -> Result<Folder, Failure> {
     })
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    lapa::config::read_file(path)
-        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
-}
-
 /// Loads a data set, with progress.
 fn load_data(data: &Data, mode: Mode) -> Result<Dataset, DataError> {
     let mut progress = FetchProgress::new(mode);
@@ -134,7 +133,7 @@ fn load_data(data: &Data, mode: Mode) -> Result<Dataset, DataError> {
 /// Digits that need no file.
 const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
 
-/// Where an experiment comes from: a file or the quickstart, and flags.
+/// Source of an experiment: a file or the quickstart, and flags.
 #[derive(Args)]
 struct Source {
     /// Configuration file (TOML); `lapa init` writes one.
@@ -153,7 +152,7 @@ impl Source {
         experiment(self.config.as_deref(), &self.changes().collect::<Vec<_>>())
     }
 
-    /// What results are called, unless --out says.
+    /// Name of the results, unless --out says.
     fn name(&self) -> String {
         match &self.config {
             Some(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
@@ -255,7 +254,7 @@ fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize) -> Vec
     notices
 }
 
-/// Whether a flag `key=…` sets `key`: then it is meant, and never replaced.
+/// True if a flag `key=…` sets `key`: then it is meant, and never replaced.
 fn sets(changes: &[String], key: &str) -> bool {
     changes.iter().any(|change| change.split('=').next().is_some_and(|name| name.trim() == key))
 }

@@ -1,14 +1,13 @@
 //! `lapa partition`: who holds which samples, as a table and a plot.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use lapa::partition::{Row, partition};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, count, table};
+use crate::output::{self, Format, count, paths, table};
 use crate::progress::{Mode, patiently};
 
 /// Show how the samples and labels are split over the devices.
@@ -39,11 +38,8 @@ pub fn execute(arguments: Arguments) -> Outcome {
     });
     let rows = partition?.rows();
     let plots = patiently(mode, "drawing", || draw(&rows, &arguments.out))?;
-    match arguments.format {
-        Format::Json => output::json(&json!({ "devices": rows, "plots": plots }))?,
-        Format::Text => output::text_out(&text(&rows, &plots))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let value = json!({ "devices": rows, "plots": plots });
+    output::print(arguments.format, &value, || text(&rows, &plots))
 }
 
 fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
@@ -55,10 +51,9 @@ fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
 /// Samples, and the share of each label in percent.
 fn text(rows: &[Row], plots: &[PathBuf; 2]) -> String {
     let labels = rows.first().map_or(0, |row| row.label_counts.len());
-    let mut header: Vec<String> =
-        [">device", "kind", ">samples"].iter().map(|name| (*name).to_owned()).collect();
-    header.extend((0..labels).map(|label| format!(">{label}")));
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let titles: Vec<String> = (0..labels).map(|label| format!(">{label}")).collect();
+    let mut header = vec![">device", "kind", ">samples"];
+    header.extend(titles.iter().map(String::as_str));
     let shown: Vec<Vec<String>> = rows
         .iter()
         .take(MOST_ROWS)
@@ -76,11 +71,6 @@ fn text(rows: &[Row], plots: &[PathBuf; 2]) -> String {
         text.push_str(&format!("… and {}\n", count(rows.len() - MOST_ROWS, "more device")));
     }
     let total: u64 = rows.iter().map(|row| u64::from(row.samples)).sum();
-    let plots = plots.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
-    text.push_str(&format!(
-        "{total} samples on {}; plots: {}\n",
-        count(rows.len(), "device"),
-        plots.join(" and ")
-    ));
-    text
+    let devices = count(rows.len(), "device");
+    text + &format!("{total} samples on {devices}; plots: {}\n", paths(plots))
 }

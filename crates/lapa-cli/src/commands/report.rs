@@ -1,7 +1,6 @@
 //! `lapa report`: a finished run on one page.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use lapa_study::report::run::FinishedRun;
@@ -40,15 +39,11 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let run = FinishedRun::open(&arguments.dir)?;
     let page = run.write_page(arguments.out.as_deref())?;
     let events = arguments.tensorboard.then(|| run.write_tensorboard()).transpose()?;
-    match arguments.format {
-        Format::Json => output::json(&json!({ "report": page, "tensorboard": events }))?,
-        Format::Text => {
-            let mut text = format!("Report: {} (open it in a browser)\n", page.display());
-            if let Some(events) = events.as_deref().and_then(|file| file.parent()) {
-                text += &format!("Curves: {0} (tensorboard --logdir {0})\n", events.display());
-            }
-            output::text_out(&text)?;
+    output::print(arguments.format, &json!({ "report": page, "tensorboard": events }), || {
+        let mut text = format!("Report: {} (open it in a browser)\n", page.display());
+        if let Some(events) = events.as_deref().and_then(|file| file.parent()) {
+            text += &format!("Curves: {0} (tensorboard --logdir {0})\n", events.display());
         }
-    }
-    Ok(ExitCode::SUCCESS)
+        text
+    })
 }

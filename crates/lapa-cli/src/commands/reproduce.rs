@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use lapa_study::beyond::{Comparison, Noise, Policy, Row};
 use lapa_study::execute::Executed;
-use lapa_study::paper::{self, PaperFigure, Seen, Settings, Verdict};
+use lapa_study::paper::{self, FIGURES, PaperFigure, Seen, Settings, Verdict};
 use serde_json::json;
 
 use super::run::flow;
 use super::study::{finish, run_cells};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Printing};
+use crate::output::{self, Column, Format, Printing};
 use crate::progress::Mode;
 
 /// Reproduce the paper's figures and test its claims
@@ -91,16 +91,17 @@ fn refuse_flags_of_beyond(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::usage(message));
     }
     let Arguments { epsilon, policy, noise, .. } = arguments;
-    for (flag, given) in [
+    let given = [
         ("--epsilon", !epsilon.is_empty()),
         ("--policy", !policy.is_empty()),
         ("--noise", !noise.is_empty()),
-    ] {
-        if given {
-            return Err(Failure::usage(format!("{flag} works with `lapa reproduce beyond` only")));
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            Err(Failure::usage(format!("{flag} works with `lapa reproduce beyond` only")))
         }
     }
-    Ok(())
 }
 
 fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> Outcome {
@@ -108,12 +109,11 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
     let cells = paper::cells(&figures, settings)?;
     let executed = run_cells(&cells, out, arguments.threads, mode)?;
     if !executed.stopped {
-        let complexity = if figures.iter().any(|figure| figure.name() == "complexity") {
+        let mut complexity = None;
+        if figures.iter().any(|figure| figure.name == "complexity") {
             mode.notice("timing DDPG steps …");
-            paper::measure_complexity(&mut flow)?
-        } else {
-            None
-        };
+            complexity = paper::measure_complexity(&mut flow)?;
+        }
         let seen = Seen { settings, results: &executed.results, complexity };
         let verdicts = paper::write_all(out, &figures, &seen).map_err(Failure::failed)?;
         report(&verdicts, &executed, out, arguments.printing.format)?;
@@ -140,67 +140,40 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
     if !executed.stopped {
         let seen = Seen { settings, results: &executed.results, complexity: None };
         let rows = comparison.write(out, &seen).map_err(Failure::failed)?;
-        match arguments.printing.format {
-            Format::Json => output::json(&json!({ "folder": out, "rows": rows }))?,
-            Format::Text => output::text_out(&format!(
-                "{}\nResults: {} (beyond.html, beyond.json, figures/)\n",
-                output::table(&BEYOND_HEADER, &rows.iter().map(Row::texts).collect::<Vec<_>>()),
-                out.display()
-            ))?,
-        }
+        let value = json!({ "folder": out, "rows": rows });
+        output::print(arguments.printing.format, &value, || {
+            let header =
+                ["data", "policy", "noise", ">ε", ">ε proven", ">accuracy", ">vs. uniform"];
+            let table = output::table(&header, &rows.iter().map(Row::texts).collect::<Vec<_>>());
+            format!("{table}\nResults: {} (beyond.html, beyond.json, figures/)\n", out.display())
+        })?;
     }
     finish(&executed, out)
 }
 
-const BEYOND_HEADER: [&str; 7] =
-    ["data", "policy", "noise", ">ε", ">ε proven", ">accuracy", ">vs. uniform"];
-
 /// The figures with these names, in the paper's order.
-fn chosen(names: &[String]) -> Result<Vec<&'static dyn PaperFigure>, Failure> {
-    let all = paper::figures();
-    for name in names {
-        if !all.iter().any(|figure| figure.name() == name) {
-            let known: Vec<&str> = all.iter().map(|figure| figure.name()).collect();
-            return Err(Failure::usage(format!(
-                "unknown figure `{name}`: use {}, or {BEYOND}",
-                known.join(", ")
-            )));
-        }
+fn chosen(names: &[String]) -> Result<Vec<PaperFigure>, Failure> {
+    let known = FIGURES.map(|figure| figure.name);
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        let known = known.join(", ");
+        return Err(Failure::usage(format!("unknown figure `{name}`: use {known}, or {BEYOND}")));
     }
-    let wanted = |figure: &&dyn PaperFigure| {
-        names.is_empty() || names.iter().any(|name| name == figure.name())
-    };
-    Ok(all.into_iter().filter(wanted).collect())
+    let wanted =
+        |figure: &PaperFigure| names.is_empty() || names.iter().any(|name| name == figure.name);
+    Ok(FIGURES.into_iter().filter(wanted).collect())
 }
 
-fn report(
-    verdicts: &[Verdict],
-    executed: &Executed,
-    out: &Path,
-    format: Format,
-) -> Result<(), Failure> {
-    if format == Format::Json {
-        let failures: Vec<&str> = executed.failures.iter().map(|(_, why)| why.as_str()).collect();
-        return output::json(&json!({ "folder": out, "verdicts": verdicts, "failures": failures }));
-    }
-    let rows: Vec<Vec<String>> = verdicts
-        .iter()
-        .map(|verdict| {
-            let hold = verdict.comparisons.iter().filter(|c| c.holds == Some(true)).count();
-            vec![
-                verdict.claim.clone(),
-                verdict.word.text().to_owned(),
-                format!("{hold} of {}", verdict.comparisons.len()),
-                verdict.statement.clone(),
-            ]
-        })
-        .collect();
-    let table = output::table(
-        &["claim", "verdict", ">comparisons that hold", "the paper's statement"],
-        &rows,
-    );
-    output::text_out(&format!(
-        "{table}\nResults: {} (report.html, verdicts.json, figures/)\n",
-        out.display()
-    ))
+fn report(verdicts: &[Verdict], executed: &Executed, out: &Path, format: Format) -> Outcome {
+    let failures: Vec<&str> = executed.failures.iter().map(|(_, why)| why.as_str()).collect();
+    let value = json!({ "folder": out, "verdicts": verdicts, "failures": failures });
+    let columns: [Column<Verdict>; 4] = [
+        ("claim", |verdict| verdict.claim.clone()),
+        ("verdict", |verdict| verdict.word.text().to_owned()),
+        (">comparisons that hold", Verdict::holding),
+        ("the paper's statement", |verdict| verdict.statement.clone()),
+    ];
+    output::print(format, &value, || {
+        let (table, out) = (output::columns(verdicts, &columns), out.display());
+        format!("{table}\nResults: {out} (report.html, verdicts.json, figures/)\n")
+    })
 }

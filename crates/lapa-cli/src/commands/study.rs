@@ -1,5 +1,6 @@
-//! What commands of many runs share: the plan, the data, the cells.
+//! Parts that commands of many runs share: the plan, the data, the cells.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
@@ -49,7 +50,7 @@ pub fn run_loaded(
     let threads = threads.map_or(cores, |threads| threads as usize);
     let works: Vec<f64> =
         cells.iter().map(|cell| cell.work(&data[&cell.experiment().data])).collect();
-    let mut open: Vec<(&str, f64)> = {
+    let open: BTreeMap<&str, f64> = {
         let done = Results::read(&store, cells);
         for unusable in done.unusable() {
             mode.notice(&format!("notice: {unusable}; the run is repeated"));
@@ -57,21 +58,13 @@ pub fn run_loaded(
         let open = cells.iter().zip(&works).filter(|(cell, _)| done.get(cell).is_none());
         open.map(|(cell, work)| (cell.id(), *work)).collect()
     };
-    open.sort_by_key(|(id, _)| *id);
-    open.dedup_by_key(|(id, _)| *id);
-    let work: f64 = open.iter().map(|(_, work)| work).sum();
-    let distinct = {
-        let mut ids: Vec<&str> = cells.iter().map(Cell::id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.len()
-    };
+    let work: f64 = open.values().sum();
+    let distinct = cells.iter().map(Cell::id).collect::<BTreeSet<_>>().len();
     let threads = threads.min(open.len().max(1));
     mode.notice(&format!(
-        "{} ({} already finished), {} in parallel, about {}",
+        "{} ({} already finished), {threads} in parallel, about {}",
         count(distinct, "run"),
         distinct - open.len(),
-        threads,
         duration(work / SAMPLES_PER_SECOND / threads as f64),
     ));
     stop_on_interrupt("stopping; finished runs are kept")?;
@@ -99,17 +92,14 @@ pub fn run_loaded(
 
 /// The exit code, with a word on what is missing.
 pub fn finish(executed: &Executed, out: &Path) -> Outcome {
-    if executed.stopped {
-        let out = out.display();
-        say(&format!("stopped; finished runs are in {out}; repeat the command to continue"));
-        return Ok(ExitCode::FAILURE);
-    }
-    match executed.failures.len() {
-        0 => Ok(ExitCode::SUCCESS),
-        failed => {
+    let out = out.display();
+    say(&match (executed.stopped, executed.failures.len()) {
+        (true, _) => format!("stopped; finished runs are in {out}; repeat the command to continue"),
+        (false, 0) => return Ok(ExitCode::SUCCESS),
+        (false, failed) => {
             let runs = count(failed, "run");
-            say(&format!("{runs} failed (see above); the results that need them are left out"));
-            Ok(ExitCode::FAILURE)
+            format!("{runs} failed (see above); the results that need them are left out")
         }
-    }
+    });
+    Ok(ExitCode::FAILURE)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use lapa::budget::round_up;
 use lapa::config::{Experiment, Override};
 use lapa_study::statistics::Estimate;
-use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, PointResult, Sweep};
+use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, PointResult, Setting, Sweep};
 use serde_json::{Value, json};
 
 use super::study::run_loaded;
@@ -69,26 +69,18 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let executed = run_loaded(&cells, &data, &out, threads, mode)?;
     if executed.stopped {
         let done = cells.iter().filter(|cell| executed.results.get(cell).is_some()).count();
-        stopped(done, cells.len(), &out, arguments.printing.format)?;
-        return Ok(ExitCode::FAILURE);
+        return stopped(done, cells.len(), &out, arguments.printing.format);
     }
     let swept = Swept::new(&sweep, &executed);
     swept.write(&out)?;
     let plots = out.join("plots");
     create_folder(&plots)?;
     let plots = swept.plot(&plots)?;
-    match arguments.printing.format {
-        Format::Json => {
-            let mut value = serde_json::to_value(&swept).map_err(Failure::failed)?;
-            value["folder"] = json!(out);
-            output::json(&value)?;
-        }
-        Format::Text => output::text_out(&text(&swept, &plots, &out))?,
-    }
-    Ok(match swept.failures().next() {
-        Some(_) => ExitCode::FAILURE,
-        None => ExitCode::SUCCESS,
-    })
+    let mut value = serde_json::to_value(&swept).map_err(Failure::failed)?;
+    value["folder"] = json!(out);
+    output::print(arguments.printing.format, &value, || text(&swept, &plots, &out))?;
+    let any_failed = swept.failures().next().is_some();
+    Ok(if any_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The grid and its experiments.
@@ -108,41 +100,37 @@ fn sweep(arguments: &Arguments) -> Result<Sweep, Failure> {
     Ok(Sweep::new(grid, arguments.seeds, make)?)
 }
 
-fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Result<(), Failure> {
+fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Outcome {
     let folder = out.display().to_string();
-    match format {
-        Format::Json => output::json(
-            &json!({ "stopped": true, "finished": done, "cells": of, "folder": folder }),
-        ),
-        Format::Text => output::text_out(&format!(
-            "\nstopped; {done} of {of} runs are finished and kept in {folder}; repeat the command to \
-             continue\n"
-        )),
-    }
+    let value = json!({ "stopped": true, "finished": done, "cells": of, "folder": folder });
+    output::print(format, &value, || {
+        format!(
+            "\nstopped; {done} of {of} runs are finished and kept in {folder}; repeat the command \
+             to continue\n"
+        )
+    })?;
+    Ok(ExitCode::FAILURE)
 }
 
 /// The table, what failed, and where all is.
 fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
-    let mut header: Vec<&str> = swept.grid.keys().iter().map(|key| key.name()).collect();
-    let results = || swept.points.iter().filter_map(|point| point.result.as_ref());
-    let settled = results().any(|result| result.accuracy_last5.is_some());
-    header.push(">final accuracy");
-    if settled {
-        header.push(">last five");
-    }
-    header.extend([">final loss", ">ε proven"]);
-    let row = |(settings, point): (Vec<&lapa_study::sweep::Setting>, &Point)| {
-        let shown = |of: fn(&PointResult) -> Option<String>| {
-            point.result.as_ref().and_then(of).unwrap_or_else(|| "–".into())
-        };
-        let mut row: Vec<String> = settings.iter().map(|s| s.text().to_owned()).collect();
-        row.push(shown(|result| Some(with_interval(result.accuracy_final, 100.0, 2, " %"))));
-        if settled {
-            row.push(shown(|result| Some(with_interval(result.accuracy_last5?, 100.0, 2, " %"))));
-        }
-        row.push(shown(|result| Some(with_interval(result.loss_final, 1.0, 4, ""))));
-        row.push(shown(|result| Some(round_up(result.epsilon_provable))));
-        row
+    let mut results = swept.points.iter().filter_map(|point| point.result.as_ref());
+    let settled = results.any(|result| result.accuracy_last5.is_some());
+    type Column = (&'static str, fn(&PointResult) -> Option<String>);
+    let mut columns: Vec<Column> = vec![
+        (">final accuracy", |result| Some(with_interval(result.accuracy_final, 100.0, 2, " %"))),
+        (">last five", |result| Some(with_interval(result.accuracy_last5?, 100.0, 2, " %"))),
+        (">final loss", |result| Some(with_interval(result.loss_final, 1.0, 4, ""))),
+        (">ε proven", |result| Some(round_up(result.epsilon_provable))),
+    ];
+    columns.retain(|(name, _)| settled || *name != ">last five");
+    let keys = swept.grid.keys().iter().map(|key| key.name());
+    let header: Vec<&str> = keys.chain(columns.iter().map(|(name, _)| *name)).collect();
+    let row = |(settings, point): (Vec<&Setting>, &Point)| {
+        let keys = settings.iter().map(|setting| setting.text().to_owned());
+        let result = point.result.as_ref();
+        let cell = |(_, cell): &Column| result.and_then(cell).unwrap_or_else(|| "–".into());
+        keys.chain(columns.iter().map(cell)).collect()
     };
     let rows: Vec<Vec<String>> = swept.grid.points().zip(&swept.points).map(row).collect();
     let seeds = match swept.seeds.len() {

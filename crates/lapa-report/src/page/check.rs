@@ -13,9 +13,8 @@ const REFERENCES: [&str; 6] = ["src", "srcset", "href", "xlink:href", "data", "a
 
 /// Says what is wrong with a page.
 pub(super) fn check(html: &str) -> Result<(), String> {
-    let (mut open, mut ids, mut links) = (Vec::<String>::new(), HashSet::new(), Vec::new());
+    let mut reader = Reader::default();
     let mut rest = html.strip_prefix("<!DOCTYPE html>").ok_or("no document type")?;
-    let mut last_id = String::new();
     while let Some(start) = rest.find('<') {
         if rest[..start].contains('>') {
             return Err(format!("a bare > in {:?}", &rest[..start]));
@@ -28,67 +27,89 @@ pub(super) fn check(html: &str) -> Result<(), String> {
         let end = rest.find('>').ok_or("an endless tag")?;
         let (tag, after) = (&rest[1..end], &rest[end + 1..]);
         rest = after;
-        if let Some(name) = tag.strip_prefix('/') {
-            match open.pop() {
-                Some(opened) if opened == name => continue,
-                opened => return Err(format!("</{name}> ends {opened:?}")),
-            }
-        }
-        let (tag, closed) = match tag.strip_suffix('/') {
-            Some(tag) => (tag, true),
-            None => (tag, false),
-        };
-        let name = tag.split_whitespace().next().unwrap_or_default();
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
-            return Err(format!("<{tag}> is no element"));
-        }
-        if FORBIDDEN.contains(&name) {
-            return Err(format!("<{name}> is not allowed"));
-        }
-        for (key, value) in attributes(tag[name.len()..].trim())? {
-            if key.starts_with("on") {
-                return Err(format!("{key} runs a script"));
-            }
-            if REFERENCES.contains(&key.as_str()) && value != "data:," {
-                let target = value.strip_prefix('#').ok_or(format!("{key} fetches {value}"))?;
-                links.push(target.to_owned());
-            }
-            if let Some((_, target)) = value.split_once("url(") {
-                let target = target.strip_prefix('#').ok_or(format!("{key} fetches {value}"))?;
-                links.push(target.trim_end_matches(')').to_owned());
-            }
-            if key == "id" {
-                if !ids.insert(value.clone()) {
-                    return Err(format!("id {value} is there twice"));
-                }
-                last_id = value;
-            }
-        }
-        if name == "style" {
+        if reader.tag(tag)? == "style" {
             let style = &rest[..rest.find("</style>").ok_or("an endless style")?];
             if style.contains("url(") || style.contains("@import") {
                 return Err("the style fetches something".into());
             }
             rest = &rest[style.len()..];
         }
-        if !closed && !VOID.contains(&name) {
-            open.push(name.into());
+    }
+    reader.finish()
+}
+
+/// State of a page read so far.
+#[derive(Default)]
+struct Reader<'a> {
+    open: Vec<&'a str>,
+    ids: HashSet<&'a str>,
+    links: Vec<&'a str>,
+    last_id: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a start tag or an end tag; returns the name of a started element.
+    fn tag(&mut self, tag: &'a str) -> Result<&'a str, String> {
+        if let Some(name) = tag.strip_prefix('/') {
+            return match self.open.pop() {
+                Some(opened) if opened == name => Ok(""),
+                opened => Err(format!("</{name}> ends {opened:?}")),
+            };
         }
+        let element = tag.strip_suffix('/').unwrap_or(tag);
+        let name = element.split_whitespace().next().unwrap_or_default();
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric()) {
+            return Err(format!("<{element}> is no element"));
+        }
+        if FORBIDDEN.contains(&name) {
+            return Err(format!("<{name}> is not allowed"));
+        }
+        for (key, value) in attributes(element[name.len()..].trim())? {
+            self.attribute(key, value)?;
+        }
+        if element == tag && !VOID.contains(&name) {
+            self.open.push(name);
+        }
+        Ok(name)
     }
-    if !open.is_empty() {
-        return Err(format!("still open: {open:?}"));
+
+    fn attribute(&mut self, key: &str, value: &'a str) -> Result<(), String> {
+        if key.starts_with("on") {
+            return Err(format!("{key} runs a script"));
+        }
+        let target = |of: &'a str| of.strip_prefix('#').ok_or(format!("{key} fetches {value}"));
+        if REFERENCES.contains(&key) && value != "data:," {
+            self.links.push(target(value)?);
+        }
+        if let Some((_, url)) = value.split_once("url(") {
+            self.links.push(target(url)?.trim_end_matches(')'));
+        }
+        if key == "id" {
+            if !self.ids.insert(value) {
+                return Err(format!("id {value} is there twice"));
+            }
+            self.last_id = value;
+        }
+        Ok(())
     }
-    if let Some(target) = links.iter().find(|target| !ids.contains(*target)) {
-        return Err(format!("nothing has the id {target}"));
-    }
-    match last_id.as_str() {
-        "end" => Ok(()),
-        _ => Err("the last id is not `end`".into()),
+
+    /// Checks that the page is complete.
+    fn finish(self) -> Result<(), String> {
+        if !self.open.is_empty() {
+            return Err(format!("still open: {:?}", self.open));
+        }
+        if let Some(target) = self.links.iter().find(|target| !self.ids.contains(*target)) {
+            return Err(format!("nothing has the id {target}"));
+        }
+        if self.last_id != "end" {
+            return Err("the last id is not `end`".into());
+        }
+        Ok(())
     }
 }
 
 /// The attributes of a tag, all of which must have a quoted value.
-fn attributes(mut text: &str) -> Result<Vec<(String, String)>, String> {
+fn attributes(mut text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut found = Vec::new();
     while !text.is_empty() {
         let (key, rest) =
@@ -97,35 +118,40 @@ fn attributes(mut text: &str) -> Result<Vec<(String, String)>, String> {
             return Err(format!("a strange attribute: {key}"));
         }
         let (value, rest) = rest.split_once('"').ok_or(format!("an endless value of {key}"))?;
-        found.push((key.to_owned(), value.to_owned()));
+        found.push((key, value));
         text = rest.trim_start();
     }
     Ok(found)
 }
 
-#[test]
-fn broken_pages_are_found() {
-    let page = |body: &str| check(&format!("<!DOCTYPE html>{body}<p id=\"end\"></p>"));
-    page("<a href=\"#end\">x</a><br><g fill=\"url(#end)\"/><style>a > b {}</style>").unwrap();
-    for (body, complaint) in [
-        ("<b><i></b></i>", "</b> ends Some(\"i\")"),
-        ("<p>", "still open"),
-        ("<p id=\"a\"></p><p id=\"a\"></p>", "id a is there twice"),
-        ("<a href=\"http://x\"></a>", "href fetches http://x"),
-        ("<a href=\"file.css\"></a>", "href fetches file.css"),
-        ("<a href=\"#nowhere\"></a>", "nothing has the id nowhere"),
-        ("<g clip-path=\"url(#none)\"/>", "nothing has the id none"),
-        ("<g fill=\"url(http://x)\"/>", "fill fetches"),
-        ("<img>", "<img> is not allowed"),
-        ("<script>", "<script> is not allowed"),
-        ("<p onclick=\"x\"></p>", "onclick runs a script"),
-        ("<style>@import 'x'</style>", "the style fetches something"),
-        ("<p hidden></p>", "an attribute without value"),
-        ("a > b", "a bare >"),
-    ] {
-        let error = page(body).unwrap_err();
-        assert!(error.contains(complaint), "{body}: {error}");
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn broken_pages_are_found() {
+        let page = |body: &str| check(&format!("<!DOCTYPE html>{body}<p id=\"end\"></p>"));
+        page("<a href=\"#end\">x</a><br><g fill=\"url(#end)\"/><style>a > b {}</style>").unwrap();
+        for (body, complaint) in [
+            ("<b><i></b></i>", "</b> ends Some(\"i\")"),
+            ("<p>", "still open"),
+            ("<p id=\"a\"></p><p id=\"a\"></p>", "id a is there twice"),
+            ("<a href=\"http://x\"></a>", "href fetches http://x"),
+            ("<a href=\"file.css\"></a>", "href fetches file.css"),
+            ("<a href=\"#nowhere\"></a>", "nothing has the id nowhere"),
+            ("<g clip-path=\"url(#none)\"/>", "nothing has the id none"),
+            ("<g fill=\"url(http://x)\"/>", "fill fetches"),
+            ("<img>", "<img> is not allowed"),
+            ("<script>", "<script> is not allowed"),
+            ("<p onclick=\"x\"></p>", "onclick runs a script"),
+            ("<style>@import 'x'</style>", "the style fetches something"),
+            ("<p hidden></p>", "an attribute without value"),
+            ("a > b", "a bare >"),
+        ] {
+            let error = page(body).unwrap_err();
+            assert!(error.contains(complaint), "{body}: {error}");
+        }
+        assert!(check("<p></p>").is_err());
+        assert!(check("<!DOCTYPE html><p id=\"x\"></p>").unwrap_err().contains("not `end`"));
     }
-    assert!(check("<p></p>").is_err());
-    assert!(check("<!DOCTYPE html><p id=\"x\"></p>").unwrap_err().contains("not `end`"));
 }

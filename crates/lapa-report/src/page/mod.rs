@@ -11,6 +11,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 const WIDE: u32 = 800;
 
 /// A page under construction. All text is plain text: what looks like markup is shown as it is.
+#[derive(Default)]
 pub struct Page {
     title: String,
     lead: String,
@@ -22,11 +23,11 @@ pub struct Page {
 /// A table of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// What stands above the columns; one that begins with `>` has numbers, aligned right.
+    /// Headings of the columns; one that begins with `>` has numbers, aligned right.
     pub headers: Vec<String>,
     /// The rows, each with a cell per column.
     pub rows: Vec<Vec<Entry>>,
-    /// What the table shows; may be empty.
+    /// Caption; may be empty.
     pub caption: String,
 }
 
@@ -52,7 +53,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What it says.
+    /// Its text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -96,16 +97,10 @@ impl Badge {
 impl Page {
     /// An empty page.
     pub fn new(title: &str) -> Self {
-        Self {
-            title: title.into(),
-            lead: String::new(),
-            sections: Vec::new(),
-            body: String::new(),
-            figures: 0,
-        }
+        Self { title: title.into(), ..Self::default() }
     }
 
-    /// What the page says, in a sentence or two, right below the title.
+    /// Sets the summary right below the title, a sentence or two.
     pub fn lead(&mut self, text: &str) -> &mut Self {
         self.lead = text.into();
         self
@@ -216,26 +211,15 @@ impl Page {
     }
 
     fn add(&mut self, html: String) -> &mut Self {
-        self.body += &html;
-        self.body.push('\n');
+        self.body += &(html + "\n");
         self
     }
 }
 
 /// Text as HTML that shows it, in elements and in quoted attributes.
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]

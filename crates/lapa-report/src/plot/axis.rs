@@ -1,4 +1,4 @@
-//! Where an axis starts and ends, and the distance of its ticks.
+//! Ends of an axis, and the distance of its ticks.
 
 /// A linear axis with ticks at the multiples of `step`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,11 +47,7 @@ impl Axis {
         let first = ((low / step + 1e-9).floor() * step).max(limits.0);
         let last = ((high / step - 1e-9).ceil() * step).min(limits.1);
         let margin = MARGIN * (last - first);
-        if low - first >= margin || first == 0.0 {
-            low = first;
-        } else {
-            low -= margin;
-        }
+        low = if low - first >= margin || first == 0.0 { first } else { low - margin };
         high = if last - high >= margin { last } else { high + margin };
         Self { low, high, step }
     }
@@ -66,7 +62,7 @@ impl Axis {
         (10f64.powf(low), 10f64.powf(high))
     }
 
-    /// How many digits after the point tell the ticks apart.
+    /// Number of digits after the point that tell the ticks apart.
     pub fn decimals(&self) -> usize {
         (-self.step.log10() - 1e-9).ceil().max(0.0) as usize
     }

@@ -73,13 +73,9 @@ impl StackedBars {
         let look = &style::SINGLE;
         let axis = Axis::vertical(totals.chain([0.0]), (0.0, f64::INFINITY), look.steps[1]);
         let layout = Layout::auto_from_plots(&plots);
-        let mut layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label)
-            .with_y_axis_min(axis.low)
-            .with_y_axis_max(axis.high)
-            .with_y_tick_step(axis.step)
-            .with_y_tick_format(tick_format(&axis));
-        layout = style::legend(layout, self.legend_entries(), &self.legend);
-        layout.y_range = (axis.low, axis.high);
+        let layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label);
+        let layout = style::y_axis(layout, axis.low, axis.high, axis.step, tick_format(&axis));
+        let mut layout = style::legend(layout, self.legend_entries(), &self.legend);
         if crowded {
             // Every bar has a tick mark, labeled or not: so many would be a black line.
             layout = layout.with_tick_length(0.0);
@@ -89,14 +85,9 @@ impl StackedBars {
 
     /// From the top down, as the parts are stacked.
     fn legend_entries(&self) -> Vec<LegendEntry> {
-        let entry = |(part, color): (&String, &str)| LegendEntry {
-            label: style::plain(part),
-            color: color.into(),
-            shape: LegendShape::Rect,
-            dasharray: None,
-        };
+        let parts = self.parts.iter().zip(style::AREAS.into_iter().cycle());
         let mut entries: Vec<_> =
-            self.parts.iter().zip(style::AREAS.into_iter().cycle()).map(entry).collect();
+            parts.map(|(part, color)| style::entry(part, color, LegendShape::Rect)).collect();
         entries.reverse();
         entries
     }

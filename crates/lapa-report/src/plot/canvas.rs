@@ -1,4 +1,4 @@
-//! What is drawn by hand: text and lines at places on an empty sheet.
+//! Drawing by hand: text and lines at places on an empty sheet.
 
 use kuva::render::render::{Primitive, Scene, TextAnchor};
 

@@ -1,4 +1,4 @@
-//! What is handed to the drawing library, and what is added to its picture.
+//! Input of the drawing library, and additions to its picture.
 
 use kuva::plot::annotations::ReferenceLine;
 use kuva::render::layout::{ComputedLayout, Layout};

@@ -22,7 +22,7 @@ use lapa::files::Folder;
 const MARKED_POINTS: usize = 30;
 
 /// A plot of curves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Figure {
     title: String,
     x_label: String,
@@ -46,12 +46,7 @@ impl Figure {
             title: title.into(),
             x_label: x_label.into(),
             y_label: y_label.into(),
-            series: Vec::new(),
-            levels: Vec::new(),
-            marks: Vec::new(),
-            log_x: false,
-            log_y: false,
-            percent: false,
+            ..Self::default()
         }
     }
 
@@ -136,13 +131,13 @@ impl Figure {
         values.chain(levels).collect()
     }
 
-    /// Whether the vertical axes of both say the same of the same heights.
+    /// True if the vertical axes of both say the same of the same heights.
     pub(super) fn same_y(&self, other: &Self) -> bool {
         let key = |figure: &Self| (figure.y_label.clone(), figure.log_y, figure.percent);
         key(self) == key(other)
     }
 
-    /// What to draw, and where. A curve has the color of its place among `names`; the vertical
+    /// The curves, placed on their axes. A curve has the color of its place among `names`; the vertical
     /// axis shows the heights of `others` too. Nothing if there is no point.
     pub(super) fn drawing(&self, look: &Look, names: &[&str], others: &[f64]) -> Option<Drawing> {
         let curves: Vec<Vec<Point>> = self.series.iter().map(|s| self.drawable(s)).collect();
@@ -234,11 +229,7 @@ impl Figure {
             return layout.with_x_axis_min(low).with_x_axis_max(high);
         }
         let axis = Axis::horizontal(values, steps);
-        layout
-            .with_x_axis_min(axis.low)
-            .with_x_axis_max(axis.high)
-            .with_x_tick_step(axis.step)
-            .with_x_tick_format(tick_format(&axis))
+        style::x_axis(layout, axis.low, axis.high, axis.step, tick_format(&axis))
     }
 
     fn with_y_axis(&self, layout: Layout, values: impl Iterator<Item = f64>, steps: f64) -> Layout {
@@ -255,14 +246,7 @@ impl Figure {
         } else {
             tick_format(&axis)
         };
-        let mut layout = layout
-            .with_y_axis_min(axis.low)
-            .with_y_axis_max(axis.high)
-            .with_y_tick_step(axis.step)
-            .with_y_tick_format(format);
-        // The left margin is measured from this range, not from the one above.
-        layout.y_range = (axis.low, axis.high);
-        layout
+        style::y_axis(layout, axis.low, axis.high, axis.step, format)
     }
 
     /// The lower right is free under rising curves, the upper right above falling ones.
@@ -273,7 +257,7 @@ impl Figure {
     }
 }
 
-/// Whether an axis has a place for a value.
+/// True if an axis has a place for a value.
 fn on(log: bool, value: f64) -> bool {
     value.is_finite() && (!log || value > 0.0)
 }

@@ -53,7 +53,7 @@ impl Forest {
         }
     }
 
-    /// What the legend calls the reference values.
+    /// Sets the name of the reference values in the legend.
     pub fn reference(mut self, name: impl Into<String>) -> Self {
         self.reference = name.into();
         self
@@ -102,21 +102,13 @@ impl Forest {
             of.map_or_else(String::new, |(_, label)| label.clone())
         };
         let layout = Layout::auto_from_plots(&plots);
-        let mut layout = style::apply(layout, &look, &self.title, &self.x_label, "")
-            .with_x_axis_min(x.low)
-            .with_x_axis_max(x.high)
-            .with_x_tick_step(x.step)
-            .with_x_tick_format(tick_format(&x))
-            .with_y_axis_min(low)
-            .with_y_axis_max(high)
-            .with_y_tick_step(1.0)
-            .with_y_tick_format(TickFormat::Custom(Arc::new(label)))
+        let layout = style::apply(layout, &look, &self.title, &self.x_label, "");
+        let layout = style::x_axis(layout, x.low, x.high, x.step, tick_format(&x));
+        let labels = TickFormat::Custom(Arc::new(label));
+        let zero = ReferenceLine::vertical(0.0).with_color(style::GRAY).with_dasharray("none");
+        let mut layout = style::y_axis(layout, low, high, 1.0, labels)
             .with_tick_length(0.0)
-            .with_reference_line(
-                ReferenceLine::vertical(0.0).with_color(style::GRAY).with_dasharray("none"),
-            );
-        // The left margin is measured from this range, not from the one above.
-        layout.y_range = (low, high);
+            .with_reference_line(zero);
         let entries = self.legend_entries();
         if !entries.is_empty() {
             layout = layout
@@ -141,11 +133,8 @@ impl Forest {
     }
 
     fn legend_entries(&self) -> Vec<LegendEntry> {
-        let entry = |label: &str, color: &str, marker| LegendEntry {
-            label: style::plain(label),
-            color: color.into(),
-            shape: LegendShape::Marker(marker),
-            dasharray: None,
+        let entry = |label: &str, color: &str, marker| {
+            style::entry(label, color, LegendShape::Marker(marker))
         };
         let groups = self.groups.iter().enumerate();
         let mut entries: Vec<_> =

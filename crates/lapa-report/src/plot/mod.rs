@@ -52,7 +52,7 @@ pub enum PlotError {
     Png {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// Reason of the failure.
         message: String,
     },
     /// The file system refused.
@@ -60,7 +60,7 @@ pub enum PlotError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// Reason of the failure.
         source: io::Error,
     },
 }

@@ -6,6 +6,12 @@ use super::{Figure, PlotError, Series, StackedBars};
 use lapa::files::Folder;
 use lapa::observe::{DeviceSummary, Quantiles, RoundRecord};
 
+/// Points of a curve over the rounds.
+type Points = Vec<(f64, f64)>;
+
+/// The devices of each round, summarized.
+type Devices = [(f64, DeviceSummary)];
+
 /// Draws `accuracy`, `loss`, `noise` and `privacy` over the rounds into `dir`, as SVG and PNG; a
 /// plot without a single finite value is left out. `initial_sigma` is σ₀, if the run was set by
 /// it. Returns the files written.
@@ -15,88 +21,76 @@ pub fn plot_run(
     dir: &Folder,
 ) -> Result<Vec<PathBuf>, PlotError> {
     let rounds = || records.iter().map(|record| (f64::from(record.round), record));
-    let curve = |value: fn(&RoundRecord) -> Option<f64>| -> Vec<(f64, f64)> {
-        let points = rounds().filter_map(|(round, record)| Some((round, value(record)?)));
-        points.filter(|(_, value)| value.is_finite()).collect()
-    };
     let devices: Vec<(f64, DeviceSummary)> =
         rounds().map(|(round, record)| (round, record.devices.summary())).collect();
-    let noise = devices.iter().filter_map(|(round, summary)| {
+    let curve = |figure: Figure, name: &str, value: fn(&RoundRecord) -> Option<f64>| {
+        let points = rounds().filter_map(|(round, record)| Some((round, value(record)?)));
+        let points: Points = points.filter(|(_, value)| value.is_finite()).collect();
+        (!points.is_empty()).then(|| figure.line(Series::new(name, points)))
+    };
+    let accuracy = Figure::new("Test accuracy", "Round", "Accuracy").percent();
+    let loss = Figure::new("Test loss", "Round", "Cross-entropy");
+    let mut written = Vec::new();
+    for (name, figure) in [
+        ("accuracy", curve(accuracy, "accuracy", |record| record.accuracy)),
+        ("loss", curve(loss, "loss", |record| record.loss)),
+        ("noise", noise(&devices, initial_sigma)),
+        ("privacy", privacy(&devices)),
+    ] {
+        if let Some(figure) = figure {
+            written.extend(figure.save_in(dir, name)?);
+        }
+    }
+    Ok(written)
+}
+
+/// Noise over the rounds; none for a run without privacy, where channel noise is no subject.
+fn noise(devices: &Devices, initial_sigma: Option<f64>) -> Option<Figure> {
+    let artificial = devices.iter().filter_map(|(round, summary)| {
         let sigma = summary.sigma_artificial.filter(|sigma| sigma.max > 0.0)?;
         Some((*round, sigma.median, [sigma.min, sigma.max]))
     });
-    let noise: Vec<_> = noise.collect();
-    let worst = |value: fn(&DeviceSummary) -> Option<Quantiles>| -> Vec<(f64, f64)> {
+    let artificial: Vec<_> = artificial.collect();
+    let median = |value: fn(&DeviceSummary) -> Option<Quantiles>| -> Points {
+        let points = devices.iter().filter_map(|(round, s)| Some((*round, value(s)?.median)));
+        points.filter(|(_, sigma)| *sigma > 0.0).collect()
+    };
+    let channel = median(|summary| summary.sigma_channel);
+    // The two differ if the channel's noise stands in for artificial noise.
+    let differs = devices.iter().any(|(_, s)| s.sigma_required != s.sigma_artificial);
+    let required = if differs { median(|summary| summary.sigma_required) } else { Points::new() };
+    if artificial.is_empty() && required.is_empty() {
+        return None;
+    }
+    let title =
+        if channel.is_empty() { "Artificial noise" } else { "Artificial and channel noise" };
+    let start = initial_sigma.map_or(String::new(), |sigma| format!(", σ₀ = {sigma}"));
+    let label = "σ per coordinate (median, min–max)";
+    let mut figure = Figure::new(format!("{title}{start}"), "Round", label).log_y();
+    if !artificial.is_empty() {
+        figure = figure.line(Series::with_band("artificial", artificial));
+    }
+    for (name, points) in [("channel", channel), ("required", required)] {
+        if !points.is_empty() {
+            figure = figure.line(Series::new(name, points));
+        }
+    }
+    Some(figure)
+}
+
+/// ε of the worst device over the rounds, proven and claimed.
+fn privacy(devices: &Devices) -> Option<Figure> {
+    let worst = |value: fn(&DeviceSummary) -> Option<Quantiles>| -> Points {
         let points = devices.iter().filter_map(|(round, s)| Some((*round, value(s)?.max)));
         points.filter(|(_, epsilon)| epsilon.is_finite()).collect()
     };
     let (provable, claimed) = (worst(|s| s.spent_provable), worst(|s| s.spent_claimed));
-    let channel: Vec<(f64, f64)> = devices
-        .iter()
-        .filter_map(|(round, summary)| Some((*round, summary.sigma_channel?.median)))
-        .filter(|(_, sigma)| *sigma > 0.0)
-        .collect();
-    let mut noise_title = if channel.is_empty() {
-        "Artificial noise".to_owned()
-    } else {
-        "Artificial and channel noise".into()
-    };
-    if let Some(sigma) = initial_sigma {
-        noise_title += &format!(", σ₀ = {sigma}");
+    if provable.is_empty() || claimed.is_empty() {
+        return None;
     }
-    // Where the channel's noise stands in for artificial noise the two differ.
-    let differs =
-        |(_, summary): &(f64, DeviceSummary)| summary.sigma_required != summary.sigma_artificial;
-    let required: Vec<(f64, f64)> = if devices.iter().any(differs) {
-        devices
-            .iter()
-            .filter_map(|(round, summary)| Some((*round, summary.sigma_required?.median)))
-            .filter(|(_, sigma)| *sigma > 0.0)
-            .collect()
-    } else {
-        Vec::new()
-    };
-
-    let mut figures = Vec::new();
-    let accuracy = curve(|record| record.accuracy);
-    if !accuracy.is_empty() {
-        let figure = Figure::new("Test accuracy", "Round", "Accuracy").percent();
-        figures.push(("accuracy", figure.line(Series::new("accuracy", accuracy))));
-    }
-    let loss = curve(|record| record.loss);
-    if !loss.is_empty() {
-        let figure = Figure::new("Test loss", "Round", "Cross-entropy");
-        figures.push(("loss", figure.line(Series::new("loss", loss))));
-    }
-    // Without privacy the channel's noise is no subject here.
-    let (asked, any) = (!required.is_empty(), !noise.is_empty());
-    if any || asked {
-        let mut figure =
-            Figure::new(noise_title, "Round", "σ per coordinate (median, min–max)").log_y();
-        if any {
-            figure = figure.line(Series::with_band("artificial", noise));
-        }
-        if !channel.is_empty() {
-            figure = figure.line(Series::new("channel", channel));
-        }
-        if asked {
-            figure = figure.line(Series::new("required", required));
-        }
-        figures.push(("noise", figure));
-    }
-    if !provable.is_empty() && !claimed.is_empty() {
-        let figure =
-            Figure::new("Privacy loss of the worst device", "Round", "ε spent so far").log_y();
-        let figure = figure
-            .line(Series::new("proven", provable))
-            .line(Series::new("the paper's sum", claimed));
-        figures.push(("privacy", figure));
-    }
-    let mut written = Vec::new();
-    for (name, figure) in figures {
-        written.extend(figure.save_in(dir, name)?);
-    }
-    Ok(written)
+    let figure = Figure::new("Privacy loss of the worst device", "Round", "ε spent so far").log_y();
+    let figure = figure.line(Series::new("proven", provable));
+    Some(figure.line(Series::new("the paper's sum", claimed)))
 }
 
 /// Draws the samples per label of each device, as stacked bars, to `stem.svg` and `stem.png`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use kuva::plot::annotations::TextAnnotation;
-use kuva::plot::legend::{LegendEntry, LegendShape};
+use kuva::plot::legend::LegendShape;
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{LinePlot, ScatterPlot};
 use kuva::render::layout::Layout;
@@ -29,7 +29,7 @@ struct Group {
     points: Vec<[f64; 2]>,
 }
 
-/// How points look.
+/// Shape of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// One of many.
@@ -110,18 +110,15 @@ impl Scatter {
         let plots = self.plots(if count > LARGE_POINTS { 2.2 } else { 5.0 });
         let look = &style::SINGLE;
         let layout = Layout::auto_from_plots(&plots);
-        let mut layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label)
-            .with_x_axis_min(x.low)
-            .with_x_axis_max(x.high)
-            .with_x_tick_step(ticks.step)
-            .with_x_tick_format(tick_format(&ticks))
-            .with_y_axis_min(y.low)
-            .with_y_axis_max(y.high)
-            .with_y_tick_step(ticks.step)
-            .with_y_tick_format(tick_format(&ticks))
-            .with_equal_aspect();
-        layout = style::legend(layout, self.legend_entries(), &self.legend);
-        layout.y_range = (y.low, y.high);
+        let layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label);
+        let layout = style::x_axis(layout, x.low, x.high, ticks.step, tick_format(&ticks));
+        let layout = style::y_axis(layout, y.low, y.high, ticks.step, tick_format(&ticks));
+        let entry = |group: &Group| {
+            let shape = LegendShape::Marker(group.marker.shape());
+            style::entry(&group.name, &group.color, shape)
+        };
+        let entries = self.groups.iter().map(entry).collect();
+        let mut layout = style::legend(layout.with_equal_aspect(), entries, &self.legend);
         for (label, [[left, right], [_, top]]) in labeled() {
             let text = TextAnnotation::new(style::plain(label), 0.5 * (left + right), *top);
             layout = layout.with_annotation(text.with_font_size(look.tick));
@@ -141,16 +138,6 @@ impl Scatter {
             Plot::from(plot.with_size(if group.marker == Marker::Dot { size } else { 8.0 }))
         });
         outlines.chain(groups).collect()
-    }
-
-    fn legend_entries(&self) -> Vec<LegendEntry> {
-        let entry = |group: &Group| LegendEntry {
-            label: style::plain(&group.name),
-            color: group.color.clone(),
-            shape: LegendShape::Marker(group.marker.shape()),
-            dasharray: None,
-        };
-        self.groups.iter().map(entry).collect()
     }
 }
 

@@ -30,7 +30,7 @@ impl Series {
         points: impl IntoIterator<Item = (f64, f64, [f64; 2])>,
     ) -> Self {
         let points = points.into_iter().map(|(x, y, ends)| Point { x, y, interval: Some(ends) });
-        Self { name: name.into(), points: points.collect(), dashed: false, bars: false }
+        Self { points: points.collect(), ..Self::new(name, []) }
     }
 
     /// A curve through (x, y) with a bar from lower to upper at each point: (x, y, [lower, upper]).

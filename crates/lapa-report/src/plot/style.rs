@@ -1,7 +1,7 @@
-//! How every plot looks: sizes, colors, type.
+//! Style of every plot: sizes, colors, type.
 
-use kuva::plot::legend::{LegendEntry, LegendPosition};
-use kuva::render::layout::Layout;
+use kuva::plot::legend::{LegendEntry, LegendPosition, LegendShape};
+use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::theme::Theme;
 
 /// Sizes of a plot and of what is in it, in SVG units.
@@ -16,7 +16,7 @@ pub(super) struct Look {
     pub marker: f64,
     /// About how many steps between ticks the axes have: horizontal, vertical.
     pub steps: [f64; 2],
-    /// Whether two or more curves have a legend.
+    /// True if two or more curves have a legend.
     pub legend: bool,
 }
 
@@ -122,12 +122,32 @@ pub(super) fn apply(
         .with_legend_box(false)
 }
 
+/// Sets the horizontal axis.
+pub(super) fn x_axis(layout: Layout, low: f64, high: f64, step: f64, format: TickFormat) -> Layout {
+    let layout = layout.with_x_axis_min(low).with_x_axis_max(high);
+    layout.with_x_tick_step(step).with_x_tick_format(format)
+}
+
+/// Sets the vertical axis.
+pub(super) fn y_axis(layout: Layout, low: f64, high: f64, step: f64, format: TickFormat) -> Layout {
+    let layout = layout.with_y_axis_min(low).with_y_axis_max(high);
+    let mut layout = layout.with_y_tick_step(step).with_y_tick_format(format);
+    // The left margin is measured from this range, not from the one above.
+    layout.y_range = (low, high);
+    layout
+}
+
 /// A legend with a title, beside the plot.
 pub(super) fn legend(layout: Layout, entries: Vec<LegendEntry>, title: &str) -> Layout {
     layout
         .with_legend_entries(entries)
         .with_legend_title(plain(title))
         .with_legend_position(LegendPosition::OutsideRightTop)
+}
+
+/// An entry of a legend.
+pub(super) fn entry(label: &str, color: &str, shape: LegendShape) -> LegendEntry {
+    LegendEntry { label: plain(label), color: color.into(), shape, dasharray: None }
 }
 
 /// Text as it is: the drawing library reads a formula between dollar signs.

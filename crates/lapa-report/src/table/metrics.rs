@@ -22,7 +22,7 @@ pub fn write_parquet(jsonl: &Path, parquet: &Path) -> Result<(), TableError> {
     })
 }
 
-/// Which part of a record a field belongs to; the same name may occur in both.
+/// Part of a record that a field belongs to; the same name may occur in both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     Round,

@@ -32,7 +32,7 @@ pub enum TableError {
     Parquet {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// Reason of the failure.
         source: ParquetError,
     },
 }
@@ -75,30 +75,14 @@ fn write_file(
     })
 }
 
-/// What can fail in the middle of writing a table.
+/// A failure in the middle of writing a table.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum Failure {
-    Table(ParquetError),
-    File(io::Error),
-    /// Where the rows come from.
-    Rows(ObserveError),
-}
-
-impl From<ParquetError> for Failure {
-    fn from(error: ParquetError) -> Self {
-        Self::Table(error)
-    }
-}
-
-impl From<ObserveError> for Failure {
-    fn from(error: ObserveError) -> Self {
-        Self::Rows(error)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
+    Table(#[from] ParquetError),
+    File(#[from] io::Error),
+    /// Of the source of the rows.
+    Rows(#[from] ObserveError),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

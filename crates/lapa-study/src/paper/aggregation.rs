@@ -2,47 +2,32 @@
 
 use lapa_report::plot::Panels;
 
-use super::chapter::{Chapter, Drawing, Picture, accuracy_table, convergence_figure};
+use super::chapter::{Chapter, Drawing, accuracy_table, by_data, convergence_figure, data_names};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, DATA, PaperFigure, Seen, Verdict};
+use super::{Comparison, Curve, DATA, Seen, Verdict};
 
 const BASE: Base = base!("paper/aggregation.toml");
 
-/// The comparison of aggregation strategies.
-pub struct Aggregation;
+/// Methods of the paper and the change that each makes. The first three are the rules.
+const METHODS: [(&str, Option<&str>); 6] = [
+    ("FedAvg (Benchmark 1)", Some("aggregate.rule=fedavg")),
+    ("BEDA (Benchmark 2)", Some("aggregate.rule=fedadp")),
+    ("Wasserstein (Configuration 1)", None),
+    ("SER up to 1e-1 (Configuration 2)", Some("aggregate.ser_threshold=1e-1")),
+    ("SER up to 1e-2 (Configuration 2)", Some("aggregate.ser_threshold=1e-2")),
+    ("SER up to 1e-3 (Configuration 2)", Some("aggregate.ser_threshold=1e-3")),
+];
 
-fn on(curve: Curve, data: &str) -> Curve {
-    curve.with(format!("data.name={data}"))
-}
-
-fn fedavg(data: &str) -> Curve {
-    on(Curve::new("FedAvg (Benchmark 1)", BASE).with("aggregate.rule=fedavg"), data)
-}
-
-fn beda(data: &str) -> Curve {
-    on(Curve::new("BEDA (Benchmark 2)", BASE).with("aggregate.rule=fedadp"), data)
-}
-
-fn wasserstein(data: &str) -> Curve {
-    on(Curve::new("Wasserstein (Configuration 1)", BASE), data)
-}
-
-/// Exponents of the thresholds of Configuration 2.
-const THRESHOLDS: [i32; 3] = [1, 2, 3];
-
-fn selected(data: &str, exponent: i32) -> Curve {
-    let name = format!("SER up to 1e-{exponent} (Configuration 2)");
-    on(Curve::new(name, BASE).with(format!("aggregate.ser_threshold=1e-{exponent}")), data)
-}
-
-fn of(data: &str) -> Vec<Curve> {
-    let mut curves = rules(data).to_vec();
-    curves.extend(THRESHOLDS.map(|exponent| selected(data, exponent)));
-    curves
+fn methods(data: &str) -> [Curve; 6] {
+    METHODS.map(|(name, change)| {
+        let curve = change.into_iter().fold(Curve::new(name, BASE), Curve::with);
+        curve.with(format!("data.name={data}"))
+    })
 }
 
 fn rules(data: &str) -> [Curve; 3] {
-    [fedavg(data), beda(data), wasserstein(data)]
+    let [fedavg, beda, wasserstein, ..] = methods(data);
+    [fedavg, beda, wasserstein]
 }
 
 /// The three rules over links without errors: not in the paper.
@@ -73,16 +58,16 @@ fn order(seen: &Seen, of: fn(&str) -> [Curve; 3]) -> Vec<Comparison> {
     comparisons
 }
 
-/// What a threshold adds.
+/// The gain of a threshold.
 fn selection(seen: &Seen) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for ((data, name), [.., over_beda, selected_over_beda]) in DATA.into_iter().zip(PAPER) {
-        let mild = selected(data, 1);
+        let [_, beda, wasserstein, mild, middle, strict] = methods(data);
         for (what, paper, over) in [
-            ("no selection", Some(selected_over_beda - over_beda), wasserstein(data)),
-            ("BEDA", Some(selected_over_beda), beda(data)),
-            ("1e-2", None, selected(data, 2)),
-            ("1e-3", None, selected(data, 3)),
+            ("no selection", Some(selected_over_beda - over_beda), wasserstein),
+            ("BEDA", Some(selected_over_beda), beda),
+            ("1e-2", None, middle),
+            ("1e-3", None, strict),
         ] {
             let what = format!("{name}: threshold 1e-1 over {what}");
             comparisons.push(Comparison::positive(what, paper, seen.gains(&over, &mild)));
@@ -91,67 +76,46 @@ fn selection(seen: &Seen) -> Vec<Comparison> {
     comparisons
 }
 
-impl PaperFigure for Aggregation {
-    fn name(&self) -> &'static str {
-        "aggregation"
-    }
+pub fn curves() -> Vec<Curve> {
+    let ideal = DATA.iter().flat_map(|(data, _)| ideal(data));
+    DATA.iter().flat_map(|(data, _)| methods(data)).chain(ideal).collect()
+}
 
-    fn curves(&self) -> Vec<Curve> {
-        let mut curves: Vec<Curve> = DATA.iter().flat_map(|(data, _)| of(data)).collect();
-        curves.extend(DATA.iter().flat_map(|(data, _)| ideal(data)));
-        curves
+pub fn chapter(seen: &Seen) -> Chapter {
+    let mut panels = Panels::new("Aggregation strategies").columns(2);
+    for (data, name) in DATA {
+        panels = panels.panel(convergence_figure(seen, name, &methods(data)));
     }
+    for (data, name) in DATA {
+        let title = format!("{name}, ideal links");
+        panels = panels.panel(convergence_figure(seen, &title, &ideal(data)));
+    }
+    let mut rows = by_data(|data| methods(data).into(), "");
+    rows.extend(by_data(|data| ideal(data).into(), ", ideal links"));
+    Chapter::new(
+        "Aggregation and device selection",
+        "The paper's comparison of aggregation strategies. Top: six methods over the same digital \
+         uplink (8 bits per coordinate, QPSK), with local epochs and without privacy noise. Bottom: \
+         the three rules over error-free links. The seed sets devices, positions and fading, the \
+         same for all methods.",
+    )
+    .picture(
+        "aggregation",
+        "Compare the three rules without selection, then the effect of a threshold, then BEDA with \
+         and without bit errors: BEDA favors the devices that dominate the mean, and large bit \
+         errors dominate it most. Bands are 95 % intervals of the mean over the seeds.",
+        Drawing::Panels(panels),
+    )
+    .table(accuracy_table(seen, "Method", data_names(), rows))
+}
 
-    fn chapter(&self, seen: &Seen) -> Chapter {
-        let mut panels = Panels::new("Aggregation strategies").columns(2);
-        for (data, name) in DATA {
-            panels = panels.panel(convergence_figure(seen, name, &of(data)));
-        }
-        for (data, name) in DATA {
-            let title = format!("{name}, ideal links");
-            panels = panels.panel(convergence_figure(seen, &title, &ideal(data)));
-        }
-        let columns = DATA.map(|(_, name)| name.to_owned());
-        let row = |name: String, of: &dyn Fn(&str) -> Curve| {
-            (name, DATA.map(|(data, _)| of(data)).to_vec())
-        };
-        let digital = (0..of(DATA[0].0).len())
-            .map(|at| row(of(DATA[0].0)[at].name.clone(), &|data| of(data)[at].clone()));
-        let ideal = (0..ideal(DATA[0].0).len()).map(|at| {
-            let name = format!("{}, ideal links", ideal(DATA[0].0)[at].name);
-            row(name, &|data| ideal(data)[at].clone())
-        });
-        let rows: Vec<_> = digital.chain(ideal).collect();
-        Chapter {
-            title: "Aggregation and device selection".into(),
-            text:
-                "The paper's comparison of aggregation strategies. Top: six methods over the same \
-                   digital uplink (8 bits per coordinate, QPSK), with local epochs and without \
-                   privacy noise. Bottom: the three rules over error-free links. The seed sets \
-                   devices, positions and fading, the same for all methods."
-                    .into(),
-            pictures: vec![Picture {
-                name: "aggregation".into(),
-                caption:
-                    "Compare the three rules without selection, then the effect of a threshold, \
-                          then BEDA with and without bit errors: BEDA favors the devices that \
-                          dominate the mean, and large bit errors dominate it most. Bands are 95 % \
-                          intervals of the mean over the seeds."
-                        .into(),
-                drawing: Drawing::Panels(panels),
-            }],
-            tables: vec![accuracy_table(seen, "Method", &columns, rows)],
-        }
-    }
-
-    fn judge(&self, seen: &Seen) -> Vec<Verdict> {
-        let statement = "Wasserstein weights beat BEDA, and BEDA beats FedAvg";
-        let over_ideal = "The same over error-free links (not in the paper)";
-        let thresholds = "Device selection helps, most with an SER threshold of 1e-1";
-        vec![
-            Verdict::new("1", statement, order(seen, rules)),
-            Verdict::new("1, ideal links", over_ideal, order(seen, ideal)),
-            Verdict::new("2", thresholds, selection(seen)),
-        ]
-    }
+pub fn judge(seen: &Seen) -> Vec<Verdict> {
+    let statement = "Wasserstein weights beat BEDA, and BEDA beats FedAvg";
+    let over_ideal = "The same over error-free links (not in the paper)";
+    let thresholds = "Device selection helps, most with an SER threshold of 1e-1";
+    vec![
+        Verdict::new("1", statement, order(seen, rules)),
+        Verdict::new("1, ideal links", over_ideal, order(seen, ideal)),
+        Verdict::new("2", thresholds, selection(seen)),
+    ]
 }

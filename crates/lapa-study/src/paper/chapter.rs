@@ -1,18 +1,18 @@
-//! What a figure adds to the report: words, drawings and tables.
+//! Chapters of the report: words, drawings and tables of one figure.
 
 use std::path::Path;
 
 use lapa_report::plot::{Figure, Forest, Panels, Scatter, Series};
 
-use super::{Curve, Seen};
+use super::{Curve, DATA, Seen};
 use crate::report::{ReportError, Table, write};
 use crate::statistics::Estimate;
 
 /// A figure of the paper as it came out.
 pub struct Chapter {
     /// Its heading.
-    pub title: String,
-    /// What the paper shows there and what was run.
+    pub title: &'static str,
+    /// The subject of the figure and the runs behind it.
     pub text: String,
     /// The drawings.
     pub pictures: Vec<Picture>,
@@ -20,13 +20,32 @@ pub struct Chapter {
     pub tables: Vec<Table>,
 }
 
+impl Chapter {
+    /// A chapter without drawings and tables.
+    pub fn new(title: &'static str, text: impl Into<String>) -> Self {
+        Self { title, text: text.into(), pictures: Vec::new(), tables: Vec::new() }
+    }
+
+    /// Adds a drawing.
+    pub fn picture(mut self, name: &'static str, caption: &'static str, drawing: Drawing) -> Self {
+        self.pictures.push(Picture { name, caption, drawing });
+        self
+    }
+
+    /// Adds a table.
+    pub fn table(mut self, table: Table) -> Self {
+        self.tables.push(table);
+        self
+    }
+}
+
 /// A drawing with its caption.
 pub struct Picture {
     /// Name of its files, without endings.
-    pub name: String,
-    /// What to look at.
-    pub caption: String,
-    /// How it is drawn.
+    pub name: &'static str,
+    /// The question that the drawing answers.
+    pub caption: &'static str,
+    /// The drawing itself.
     pub drawing: Drawing,
 }
 
@@ -45,7 +64,7 @@ pub enum Drawing {
 impl Picture {
     /// Writes `folder/name.svg`, and `folder/name.png` of what is drawn anew.
     pub fn save(&self, folder: &Path) -> Result<(), ReportError> {
-        let stem = folder.join(&self.name);
+        let stem = folder.join(self.name);
         match &self.drawing {
             Drawing::Panels(panels) => panels.save(&stem),
             Drawing::Scatter(scatter) => scatter.save(&stem),
@@ -70,11 +89,10 @@ pub fn band(x: f64, values: &[f64]) -> Band {
     (x, mean, interval.unwrap_or([mean, mean]))
 }
 
-/// Something of every evaluated round over seeds, in fractions.
-pub fn convergence(seen: &Seen, curve: &Curve) -> Option<Series> {
+/// Accuracy of every evaluated round over seeds, in fractions.
+fn convergence(seen: &Seen, curve: &Curve) -> Option<Series> {
     let cells = seen.finished(curve)?;
-    let rounds: Vec<u32> = cells.first()?.evaluations().map(|(round, _)| round).collect();
-    let points = rounds.iter().enumerate().map(|(at, &round)| {
+    let points = cells.first()?.evaluations().enumerate().map(|(at, (round, _))| {
         let values: Vec<f64> =
             cells.iter().filter_map(|cell| Some(cell.evaluations().nth(at)?.1)).collect();
         band(f64::from(round), &values)
@@ -94,13 +112,8 @@ pub fn against(
     name: &str,
     points: impl IntoIterator<Item = (f64, Curve)>,
 ) -> Option<Series> {
-    let points: Vec<Band> = points
-        .into_iter()
-        .filter_map(|(x, curve)| {
-            let values = seen.each(&curve, |finished| finished.accuracy())?;
-            Some(band(x, &values))
-        })
-        .collect();
+    let point = |(x, curve)| Some(band(x, &seen.each(&curve, |finished| finished.accuracy())?));
+    let points: Vec<Band> = points.into_iter().filter_map(point).collect();
     (!points.is_empty()).then(|| Series::with_band(name, points))
 }
 
@@ -117,10 +130,8 @@ pub fn shown(estimate: Option<Estimate>) -> String {
 
 /// A difference as [`shown`], with its sign.
 pub fn shown_gain(estimate: Option<Estimate>) -> String {
-    match estimate {
-        Some(Estimate { mean, .. }) if mean > 0.0 => format!("+{}", shown(estimate)),
-        _ => shown(estimate),
-    }
+    let plus = estimate.is_some_and(|estimate| estimate.mean > 0.0);
+    format!("{}{}", if plus { "+" } else { "" }, shown(estimate))
 }
 
 /// Meaning of the accuracies of a quick look.
@@ -132,27 +143,33 @@ const QUICK_ACCURACY: &str = "Test accuracy in percent, mean of the last five ev
 pub fn accuracy_table(
     seen: &Seen,
     first: &str,
-    columns: &[String],
+    columns: impl IntoIterator<Item = String>,
     rows: impl IntoIterator<Item = (String, Vec<Curve>)>,
 ) -> Table {
-    let mut headers = vec![first.to_owned()];
-    headers.extend(columns.iter().map(|column| format!(">{column}")));
-    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
     let caption = if seen.settings.quick {
         QUICK_ACCURACY
     } else {
         "Test accuracy in percent, mean of the last five evaluations, ± half-width of the 95 % \
              interval over the seeds."
     };
-    let mut table = Table::new(caption, &headers);
+    let mut table = Table::new(caption, &[first]);
+    table.headers.extend(columns.into_iter().map(|column| format!(">{column}")));
     for (name, curves) in rows {
-        let mut row = vec![name];
-        row.extend(
-            curves
-                .iter()
-                .map(|curve| shown(seen.accuracies(curve).map(|values| Estimate::of(&values)))),
-        );
-        table.row(row);
+        let accuracy = |curve| shown(Estimate::of_each(seen.accuracies(curve)));
+        table.row(std::iter::once(name).chain(curves.iter().map(accuracy)));
     }
     table
+}
+
+/// Rows of a table with a column for each data set: the curves of both, with `note` after their
+/// names.
+pub fn by_data(of: impl Fn(&str) -> Vec<Curve>, note: &str) -> Vec<(String, Vec<Curve>)> {
+    let [first, second] = DATA.map(|(data, _)| of(data));
+    let rows = first.into_iter().zip(second);
+    rows.map(|(a, b)| (format!("{}{note}", a.name), vec![a, b])).collect()
+}
+
+/// The names of the data sets, as headings.
+pub fn data_names() -> [String; 2] {
+    DATA.map(|(_, name)| name.to_owned())
 }

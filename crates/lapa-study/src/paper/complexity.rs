@@ -1,4 +1,4 @@
-//! How long a step of DDPG takes, and how that grows (Section IV-D).
+//! Time of a step of DDPG, and its growth (Section IV-D).
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -11,12 +11,9 @@ use lapa_control::power::{NoiseRule, Objective, example};
 use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 
-use super::chapter::{Chapter, Drawing, Picture};
-use super::{Curve, PaperFigure, Seen, Verdict};
+use super::Seen;
+use super::chapter::{Chapter, Drawing};
 use crate::report::Table;
-
-/// Time per step against devices, rounds and width of the networks.
-pub struct ComplexityFigure;
 
 /// Steps of DDPG that are timed at each point.
 const EPISODES: u32 = 4;
@@ -30,7 +27,7 @@ const DEVICES: usize = 15;
 const ROUNDS: usize = 200;
 const HIDDEN: u32 = 64;
 
-/// What was measured.
+/// Measured times.
 #[derive(Clone, Debug, Serialize)]
 pub struct Complexity {
     /// Growth with each size, the others as in the paper.
@@ -40,7 +37,7 @@ pub struct Complexity {
 /// Times while one size grows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Growth {
-    /// Which size.
+    /// Name of the size.
     pub size: &'static str,
     /// Each value of it.
     pub points: Vec<Timing>,
@@ -130,68 +127,47 @@ fn exponent(points: &[Timing]) -> f64 {
     both / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
 }
 
-impl PaperFigure for ComplexityFigure {
-    fn name(&self) -> &'static str {
-        "complexity"
-    }
-
-    fn curves(&self) -> Vec<Curve> {
-        Vec::new()
-    }
-
-    fn chapter(&self, seen: &Seen) -> Chapter {
-        let growth = seen.complexity.iter().flat_map(|complexity| &complexity.growth);
-        let mut panels = Panels::new("Time per DDPG step").columns(3).share_y();
-        let headers = ["Size", ">value", ">W", ">step (µs)", ">evaluation (µs)", ">exponent"];
-        let mut table =
-            Table::new("Measured on one core of the machine that made this page.", &headers);
-        for growth in growth {
-            let line = |part: fn(&Timing) -> f64| {
-                growth.points.iter().map(move |point| (point.value as f64, part(point)))
-            };
-            let figure = Figure::new(growth.size, growth.size, "Microseconds").log_x().log_y();
-            panels = panels.panel(
-                figure
-                    .line(Series::new("DDPG step", line(|point| point.step_us)))
-                    .line(Series::new("evaluation of P1", line(|point| point.evaluation_us))),
-            );
-            for point in &growth.points {
-                table.row([
-                    growth.size.to_owned(),
-                    point.value.to_string(),
-                    point.parameters.to_string(),
-                    format!("{:.0}", point.step_us),
-                    format!("{:.1}", point.evaluation_us),
-                    format!("{:.2}", growth.exponent),
-                ]);
-            }
-        }
-        Chapter {
-            title: "Complexity".into(),
-            text:
-                "The paper states O(W + N·W + α·T_th) per step: networks of W parameters, a batch of \
-                   N, and the environment. Here a step evaluates P1 on a recorded trace, so the last \
-                   term is small; an environment that trains costs a whole run per step. Exponents \
-                   are slopes of log time against log size."
-                    .into(),
-            pictures: match seen.complexity {
-                Some(_) => vec![Picture {
-                    name: "complexity".into(),
-                    caption:
-                        "Slopes: nearly flat in T, gentle in K, and steeper in the width of the \
-                              networks, because W grows with its square."
-                            .into(),
-                    drawing: Drawing::Panels(panels),
-                }],
-                None => Vec::new(),
-            },
-            tables: vec![table],
+pub fn chapter(seen: &Seen) -> Chapter {
+    let growth = seen.complexity.iter().flat_map(|complexity| &complexity.growth);
+    let mut panels = Panels::new("Time per DDPG step").columns(3).share_y();
+    let headers = ["Size", ">value", ">W", ">step (µs)", ">evaluation (µs)", ">exponent"];
+    let mut table =
+        Table::new("Measured on one core of the machine that made this page.", &headers);
+    for growth in growth {
+        let line = |part: fn(&Timing) -> f64| {
+            growth.points.iter().map(move |point| (point.value as f64, part(point)))
+        };
+        let figure = Figure::new(growth.size, growth.size, "Microseconds").log_x().log_y();
+        panels = panels.panel(
+            figure
+                .line(Series::new("DDPG step", line(|point| point.step_us)))
+                .line(Series::new("evaluation of P1", line(|point| point.evaluation_us))),
+        );
+        for point in &growth.points {
+            table.row([
+                growth.size.to_owned(),
+                point.value.to_string(),
+                point.parameters.to_string(),
+                format!("{:.0}", point.step_us),
+                format!("{:.1}", point.evaluation_us),
+                format!("{:.2}", growth.exponent),
+            ]);
         }
     }
-
-    fn judge(&self, _: &Seen) -> Vec<Verdict> {
-        Vec::new()
-    }
+    Chapter::new(
+        "Complexity",
+        "The paper states O(W + N·W + α·T_th) per step: networks of W parameters, a batch of N, \
+         and the environment. Here a step evaluates P1 on a recorded trace, so the last term is \
+         small; an environment that trains costs a whole run per step. Exponents are slopes of log \
+         time against log size.",
+    )
+    .picture(
+        "complexity",
+        "Slopes: nearly flat in T, gentle in K, and steeper in the width of the networks, because \
+         W grows with its square.",
+        Drawing::Panels(panels),
+    )
+    .table(table)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use lapa::config::{ConfigError, Experiment, Override};
 
 use crate::cell::Cell;
 
-/// How much is run.
+/// Seeds and rounds of a reproduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Seeds, from 0 on.
@@ -21,23 +21,22 @@ const QUICK_EPISODES: u32 = 20;
 impl Settings {
     /// Changes that a quick look makes to every configuration.
     fn changes(self) -> Vec<String> {
-        if self.quick {
-            vec![
-                format!("run.rounds={QUICK_ROUNDS}"),
-                format!("control.ddpg.episodes={QUICK_EPISODES}"),
-            ]
-        } else {
-            Vec::new()
+        if !self.quick {
+            return Vec::new();
         }
+        vec![
+            format!("run.rounds={QUICK_ROUNDS}"),
+            format!("control.ddpg.episodes={QUICK_EPISODES}"),
+        ]
     }
 }
 
 /// A configuration file of `experiments/`, built in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// Where it is in the project.
+    /// Its path in the project.
     pub file: &'static str,
-    /// What it says.
+    /// Its text.
     pub text: &'static str,
 }
 
@@ -73,26 +72,24 @@ impl Curve {
         self
     }
 
-    /// The command that runs it with seed 0.
-    pub fn command(&self) -> String {
-        let changes: String = self.changes.iter().map(|change| format!(" -c {change}")).collect();
-        format!("lapa run {}{changes} --seed 0", self.base.file)
-    }
-
     /// Its cells, one for each seed.
     pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
-        (0..settings.seeds)
-            .map(|seed| {
-                let overrides = self
-                    .changes
-                    .iter()
-                    .cloned()
-                    .chain(settings.changes())
-                    .chain([format!("run.seed={seed}")])
-                    .map(|change| Override::parse(&change))
-                    .collect::<Result<Vec<_>, _>>()?;
-                Experiment::from_toml(self.base.text, self.base.file, &overrides).map(Cell::new)
-            })
-            .collect()
+        let cell = |seed: u32| {
+            let mut changes = [self.changes.clone(), settings.changes()].concat();
+            changes.push(format!("run.seed={seed}"));
+            let overrides: Vec<Override> =
+                changes.iter().map(|change| Override::parse(change)).collect::<Result<_, _>>()?;
+            Experiment::from_toml(self.base.text, self.base.file, &overrides).map(Cell::new)
+        };
+        (0..settings.seeds).map(cell).collect()
     }
+}
+
+/// The cells of some curves, in their order.
+pub fn cells(
+    curves: impl IntoIterator<Item = Curve>,
+    settings: Settings,
+) -> Result<Vec<Cell>, ConfigError> {
+    let cells = curves.into_iter().map(|curve| curve.cells(settings));
+    Ok(cells.collect::<Result<Vec<_>, _>>()?.concat())
 }

@@ -1,20 +1,17 @@
-//! Where the devices are (Section V-A).
+//! Positions of the devices (Section V-A).
 
 use lapa::config::Places;
 use lapa::radio::Links;
 use lapa_report::plot::{Marker, Scatter};
 
-use super::chapter::{Chapter, Drawing, Picture};
-use super::noise_control::average;
-use super::{Curve, DATA, PaperFigure, Seen, Settings, Verdict};
-
-/// Device distribution in the simulation environment.
-pub struct Layout;
+use super::chapter::{Chapter, Drawing};
+use super::noise_control::{Switch, average};
+use super::{DATA, Seen, Settings};
 
 /// Base station, devices and regions, with seed 0; none if there is no layout.
 fn scatter() -> Option<Scatter> {
     let settings = Settings { seeds: 1, quick: false };
-    let curve = average(DATA[0].0, super::noise_control::Switch::Sum);
+    let curve = average(DATA[0].0, Switch::Sum);
     let experiment = curve.cells(settings).ok()?.swap_remove(0).experiment().clone();
     let links = Links::new(&experiment).ok()?;
     let base = links.base_station();
@@ -28,41 +25,20 @@ fn scatter() -> Option<Scatter> {
         let position = links.placement(device).position;
         [position.x.0, position.y.0]
     });
-    Some(plot.group("device", "#1f77b4", Marker::Dot, places.collect::<Vec<_>>()).group(
-        "base station",
-        "#d62728",
-        Marker::Triangle,
-        vec![[base.x.0, base.y.0]],
-    ))
+    let plot = plot.group("device", "#1f77b4", Marker::Dot, places);
+    Some(plot.group("base station", "#d62728", Marker::Triangle, [[base.x.0, base.y.0]]))
 }
 
-impl PaperFigure for Layout {
-    fn name(&self) -> &'static str {
-        "layout"
-    }
-
-    fn curves(&self) -> Vec<Curve> {
-        Vec::new()
-    }
-
-    fn chapter(&self, _: &Seen) -> Chapter {
-        let picture = |scatter| Picture {
-            name: "layout".into(),
-            caption: "Two regions at distances of 40 to 70 m: path loss alone makes a difference \
-                      of up to 9 dB between devices."
-                .into(),
-            drawing: Drawing::Scatter(scatter),
-        };
-        Chapter {
-            title: "Device layout".into(),
-            text: "7 of 15 devices in Region I and 8 in Region II, placed at random; seed 0."
-                .into(),
-            pictures: scatter().map(picture).into_iter().collect(),
-            tables: Vec::new(),
-        }
-    }
-
-    fn judge(&self, _: &Seen) -> Vec<Verdict> {
-        Vec::new()
-    }
+pub fn chapter(_: &Seen) -> Chapter {
+    let chapter = Chapter::new(
+        "Device layout",
+        "7 of 15 devices in Region I and 8 in Region II, placed at random; seed 0.",
+    );
+    let Some(scatter) = scatter() else { return chapter };
+    chapter.picture(
+        "layout",
+        "Two regions at distances of 40 to 70 m: path loss alone makes a difference of up to 9 dB \
+         between devices.",
+        Drawing::Scatter(scatter),
+    )
 }

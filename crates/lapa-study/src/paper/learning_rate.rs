@@ -2,9 +2,9 @@
 
 use lapa_report::plot::Figure;
 
-use super::chapter::{Chapter, Picture, accuracy_table, against, alone};
+use super::chapter::{Chapter, accuracy_table, against, alone};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, PaperFigure, Seen, Verdict, difference};
+use super::{Comparison, Curve, Seen, Verdict, difference};
 
 const BASE: Base = base!("paper/learning-rate.toml");
 
@@ -13,9 +13,6 @@ const RATES: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
 
 /// IID devices of 15: the fewer, the more the devices differ.
 const MIXES: [u32; 3] = [15, 5, 0];
-
-/// Accuracy after 100 rounds of plain gradients, by learning rate and mix.
-pub struct LearningRate;
 
 fn curve(iid: u32, rate: f64) -> Curve {
     Curve::new(format!("{iid} IID + {} non-IID", 15 - iid), BASE)
@@ -35,56 +32,47 @@ fn best_rates(seen: &Seen, iid: u32) -> Option<Vec<f64>> {
     (0..seen.settings.seeds as usize).map(best).collect()
 }
 
-impl PaperFigure for LearningRate {
-    fn name(&self) -> &'static str {
-        "learning-rate"
-    }
+pub fn curves() -> Vec<Curve> {
+    let over_rates = |iid| RATES.map(|rate| curve(iid, rate));
+    MIXES.into_iter().flat_map(over_rates).collect()
+}
 
-    fn curves(&self) -> Vec<Curve> {
-        let over_rates = |iid| RATES.map(|rate| curve(iid, rate));
-        MIXES.into_iter().flat_map(over_rates).collect()
-    }
+pub fn chapter(seen: &Seen) -> Chapter {
+    let figure = Figure::new("", "Learning rate", "Test accuracy");
+    let lines = |iid| RATES.map(|rate| (rate, curve(iid, rate)));
+    let figure = MIXES
+        .into_iter()
+        .filter_map(|iid| against(seen, &curve(iid, 1.0).name, lines(iid)))
+        .fold(figure.percent().log_x(), Figure::line);
+    let rows = MIXES.map(|iid| {
+        let curves = RATES.map(|rate| curve(iid, rate));
+        (curves[0].name.clone(), curves.to_vec())
+    });
+    Chapter::new(
+        "Learning rate and heterogeneity",
+        "Plain gradients on MNIST without momentum and noise, with FedAvg weights, for several \
+         learning rates. The paper's convergence condition requires a smaller rate the more the \
+         devices differ.",
+    )
+    .picture(
+        "learning-rate",
+        "At which rate does each curve peak, and up to which rate does it still learn?",
+        alone("Accuracy against learning rate", figure),
+    )
+    .table(accuracy_table(seen, "Devices", RATES.map(|r| format!("λ = {r}")), rows))
+}
 
-    fn chapter(&self, seen: &Seen) -> Chapter {
-        let figure = Figure::new("", "Learning rate", "Test accuracy");
-        let lines = |iid| RATES.map(|rate| (rate, curve(iid, rate)));
-        let figure = MIXES
-            .into_iter()
-            .filter_map(|iid| against(seen, &curve(iid, 1.0).name, lines(iid)))
-            .fold(figure.percent().log_x(), Figure::line);
-        let rows = MIXES.map(|iid| {
-            let curves = RATES.map(|rate| curve(iid, rate));
-            (curves[0].name.clone(), curves.to_vec())
-        });
-        Chapter {
-            title: "Learning rate and heterogeneity".into(),
-            text: "Plain gradients on MNIST without momentum and noise, with FedAvg weights, for \
-                   several learning rates. The paper's convergence condition requires a smaller \
-                   rate the more the devices differ."
-                .into(),
-            pictures: vec![Picture {
-                name: "learning-rate".into(),
-                caption:
-                    "At which rate does each curve peak, and up to which rate does it still learn?"
-                        .into(),
-                drawing: alone("Accuracy against learning rate", figure),
-            }],
-            tables: vec![accuracy_table(seen, "Devices", &RATES.map(|r| format!("λ = {r}")), rows)],
-        }
-    }
-
-    fn judge(&self, seen: &Seen) -> Vec<Verdict> {
-        let [all, some, none] = MIXES.map(|iid| best_rates(seen, iid));
-        let octaves = |what: &str, ours| {
-            let what = format!("best learning rate, {what}");
-            Comparison::new(what, "octaves", super::Test::Positive, None, ours)
-        };
-        let comparisons = vec![
-            octaves("15 + 0 over 5 + 10", difference(all.clone(), some.clone())),
-            octaves("5 + 10 over 0 + 15", difference(some, none.clone())),
-            octaves("15 + 0 over 0 + 15", difference(all, none)),
-        ];
-        let statement = "The more the devices' data differ, the smaller the learning rate must be";
-        vec![Verdict::new("9", statement, comparisons)]
-    }
+pub fn judge(seen: &Seen) -> Vec<Verdict> {
+    let [all, some, none] = MIXES.map(|iid| best_rates(seen, iid));
+    let octaves = |what: &str, ours| {
+        let what = format!("best learning rate, {what}");
+        Comparison::new(what, "octaves", super::Test::Positive, None, ours)
+    };
+    let comparisons = vec![
+        octaves("15 + 0 over 5 + 10", difference(all.clone(), some.clone())),
+        octaves("5 + 10 over 0 + 15", difference(some, none.clone())),
+        octaves("15 + 0 over 0 + 15", difference(all, none)),
+    ];
+    let statement = "The more the devices' data differ, the smaller the learning rate must be";
+    vec![Verdict::new("9", statement, comparisons)]
 }

@@ -3,13 +3,10 @@
 use lapa::run::SwitchingRound;
 use lapa_report::plot::{Figure, Panels, Series};
 
-use super::chapter::{Chapter, Drawing, Picture};
+use super::chapter::{Chapter, Drawing};
 use super::noise_control::{Switch, average};
-use super::{Curve, DATA, PaperFigure, Seen, Verdict};
+use super::{Curve, DATA, Seen};
 use crate::cell::{Finished, Round};
-
-/// The noise-control mechanism at work.
-pub struct Mechanism;
 
 fn curve(switch: Switch) -> Curve {
     average(DATA[0].0, switch)
@@ -29,55 +26,36 @@ fn panel(finished: &Finished, title: &str) -> Figure {
             finished.rounds.iter().filter_map(|round| Some((f64::from(round.round), part(round)?)));
         figure.line(Series::new(name, points))
     });
-    match &finished.summary.switching_round {
-        Some(SwitchingRound::All(round)) => figure.mark("T_th", f64::from(*round)),
-        Some(each) => match each.spread() {
-            Some([_, median, _]) => figure.mark("median T_th", f64::from(median)),
-            None => figure,
-        },
-        None => figure,
+    let Some(switching) = &finished.summary.switching_round else { return figure };
+    match (switching, switching.spread()) {
+        (SwitchingRound::All(round), _) => figure.mark("T_th", f64::from(*round)),
+        (_, Some([_, median, _])) => figure.mark("median T_th", f64::from(median)),
+        (_, None) => figure,
     }
 }
 
-impl PaperFigure for Mechanism {
-    fn name(&self) -> &'static str {
-        "mechanism"
-    }
+pub fn curves() -> Vec<Curve> {
+    Switch::ALL.map(curve).to_vec()
+}
 
-    fn curves(&self) -> Vec<Curve> {
-        Switch::ALL.map(curve).to_vec()
-    }
-
-    fn chapter(&self, seen: &Seen) -> Chapter {
-        let panels = Switch::ALL.into_iter().fold(
-            Panels::new("Noise control over a run").columns(2),
-            |panels, switch| match seen.finished(&curve(switch)).as_deref() {
-                Some([first, ..]) => panels.panel(panel(first, switch.name())),
-                _ => panels,
-            },
-        );
-        Chapter {
-            title: "The noise-control mechanism".into(),
-            text:
-                "LAPA on MNIST at average power, seed 0: required noise, artificial noise and \
-                   channel noise, medians over the transmitting devices. An amplitude with artificial \
-                   noise is scaled down to the same power, so channel noise rises and falls with \
-                   artificial noise."
-                    .into(),
-            pictures: vec![Picture {
-                name: "mechanism".into(),
-                caption:
-                    "Artificial noise ends at T_th: for all devices at once with the printed rule; \
-                          with the per-device rule the median falls when half of them have ended \
-                          it."
-                        .into(),
-                drawing: Drawing::Panels(panels),
-            }],
-            tables: Vec::new(),
-        }
-    }
-
-    fn judge(&self, _: &Seen) -> Vec<Verdict> {
-        Vec::new()
-    }
+pub fn chapter(seen: &Seen) -> Chapter {
+    let panels = Switch::ALL.into_iter().fold(
+        Panels::new("Noise control over a run").columns(2),
+        |panels, switch| match seen.first(&curve(switch)) {
+            Some(first) => panels.panel(panel(first, switch.name())),
+            None => panels,
+        },
+    );
+    Chapter::new(
+        "The noise-control mechanism",
+        "LAPA on MNIST at average power, seed 0: required noise, artificial noise and channel \
+         noise, medians over the transmitting devices. An amplitude with artificial noise is \
+         scaled down to the same power, so channel noise rises and falls with artificial noise.",
+    )
+    .picture(
+        "mechanism",
+        "Artificial noise ends at T_th: for all devices at once with the printed rule; with the \
+         per-device rule the median falls when half of them have ended it.",
+        Drawing::Panels(panels),
+    )
 }

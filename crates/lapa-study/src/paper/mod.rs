@@ -28,7 +28,7 @@ pub use complexity::{Complexity, measure as measure_complexity};
 pub use curve::{Base, Curve, Settings};
 pub use verdict::{Comparison, Test, Verdict, Word};
 pub use write::write_all;
-pub(crate) use write::{write_json, write_pages};
+pub(crate) use write::{figures_folder, write_json, write_pages};
 
 use crate::cell::{Cell, Finished};
 use crate::store::Results;
@@ -37,53 +37,57 @@ use crate::store::Results;
 pub(crate) const DATA: [(&str, &str); 2] = [("mnist", "MNIST"), ("fashion-mnist", "Fashion-MNIST")];
 
 /// A figure of the paper.
-pub trait PaperFigure: Sync {
+#[derive(Clone, Copy)]
+pub struct PaperFigure {
     /// Its name on the command line.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// The curves whose cells it needs.
-    fn curves(&self) -> Vec<Curve>;
-
-    /// What it adds to the report.
-    fn chapter(&self, seen: &Seen) -> Chapter;
-
+    curves: fn() -> Vec<Curve>,
+    /// Its chapter of the report.
+    chapter: fn(&Seen) -> Chapter,
     /// The claims it judges.
-    fn judge(&self, seen: &Seen) -> Vec<Verdict>;
+    judge: fn(&Seen) -> Vec<Verdict>,
+}
+
+const fn figure(
+    name: &'static str,
+    curves: fn() -> Vec<Curve>,
+    chapter: fn(&Seen) -> Chapter,
+    judge: fn(&Seen) -> Vec<Verdict>,
+) -> PaperFigure {
+    PaperFigure { name, curves, chapter, judge }
+}
+
+fn no_claim(_: &Seen) -> Vec<Verdict> {
+    Vec::new()
 }
 
 /// All figures, in the paper's order.
-pub fn figures() -> [&'static dyn PaperFigure; 12] {
-    [
-        &workflow::Workflow,
-        &mechanism::Mechanism,
-        &layout::Layout,
-        &aggregation::Aggregation,
-        &noise_levels::NoiseLevels,
-        &heterogeneity::Heterogeneity,
-        &noise_control::NoiseControl,
-        &total_power::TotalPower,
-        &complexity::ComplexityFigure,
-        &overhead::Overhead,
-        &learning_rate::LearningRate,
-        &runaway::Runaway,
-    ]
-}
+pub const FIGURES: [PaperFigure; 12] = [
+    figure("workflow", overhead::curves, workflow::chapter, no_claim),
+    figure("mechanism", mechanism::curves, mechanism::chapter, no_claim),
+    figure("layout", Vec::new, layout::chapter, no_claim),
+    figure("aggregation", aggregation::curves, aggregation::chapter, aggregation::judge),
+    figure("noise-levels", noise_levels::curves, noise_levels::chapter, noise_levels::judge),
+    figure("heterogeneity", heterogeneity::curves, heterogeneity::chapter, heterogeneity::judge),
+    figure("noise-control", noise_control::curves, noise_control::chapter, noise_control::judge),
+    figure("total-power", total_power::curves, total_power::chapter, total_power::judge),
+    figure("complexity", Vec::new, complexity::chapter, no_claim),
+    figure("overhead", overhead::curves, overhead::chapter, overhead::judge),
+    figure("learning-rate", learning_rate::curves, learning_rate::chapter, learning_rate::judge),
+    figure("as-printed", runaway::curves, runaway::chapter, no_claim),
+];
 
 /// The cells of some figures, in their order; the same cell may come twice.
-pub fn cells(figures: &[&dyn PaperFigure], settings: Settings) -> Result<Vec<Cell>, ConfigError> {
-    let mut cells = Vec::new();
-    for figure in figures {
-        for curve in figure.curves() {
-            cells.extend(curve.cells(settings)?);
-        }
-    }
-    Ok(cells)
+pub fn cells(figures: &[PaperFigure], settings: Settings) -> Result<Vec<Cell>, ConfigError> {
+    curve::cells(figures.iter().flat_map(|figure| (figure.curves)()), settings)
 }
 
-/// What became of the claims of some figures; of all claims if those are all figures.
-pub fn verdicts(figures: &[&dyn PaperFigure], seen: &Seen) -> Vec<Verdict> {
-    let mut verdicts: Vec<Verdict> = figures.iter().flat_map(|figure| figure.judge(seen)).collect();
-    if figures.len() == self::figures().len() {
+/// Verdicts on the claims of some figures; on all claims if those are all figures.
+pub fn verdicts(figures: &[PaperFigure], seen: &Seen) -> Vec<Verdict> {
+    let mut verdicts: Vec<Verdict> =
+        figures.iter().flat_map(|figure| (figure.judge)(seen)).collect();
+    if figures.len() == FIGURES.len() {
         let statement = "The risk of privacy leakage falls about exponentially over the rounds (not \
                          tested here; see `lapa audit --attack inversion`)";
         verdicts.push(Verdict::new("8", statement, Vec::new()));
@@ -92,9 +96,9 @@ pub fn verdicts(figures: &[&dyn PaperFigure], seen: &Seen) -> Vec<Verdict> {
     verdicts
 }
 
-/// What the cells left.
+/// Results of the cells.
 pub struct Seen<'a> {
-    /// How much was run.
+    /// Seeds and rounds that were run.
     pub settings: Settings,
     /// The results.
     pub results: &'a Results,
@@ -103,9 +107,19 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// What the cells of a curve left, seed by seed; none if any is missing.
+    /// Results of the cells of a curve, seed by seed; none if any is missing.
     pub fn finished(&self, curve: &Curve) -> Option<Vec<&Finished>> {
         self.results.all(&curve.cells(self.settings).ok()?)
+    }
+
+    /// Result of a curve with the first seed.
+    pub fn first(&self, curve: &Curve) -> Option<&Finished> {
+        self.finished(curve)?.first().copied()
+    }
+
+    /// The largest value over the cells of a curve.
+    pub fn most(&self, curve: &Curve, value: impl Fn(&Finished) -> f64) -> Option<f64> {
+        self.each(curve, value)?.into_iter().reduce(f64::max)
     }
 
     /// Something of each cell of a curve.

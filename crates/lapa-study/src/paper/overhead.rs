@@ -1,8 +1,8 @@
-//! What travels beside gradients (the workflow's caption): claim 6.
+//! Traffic beside gradients (the workflow's caption): claim 6.
 
 use super::chapter::Chapter;
 use super::curve::{Base, base};
-use super::{Comparison, Curve, PaperFigure, Seen, Test, Verdict};
+use super::{Comparison, Curve, Seen, Test, Verdict};
 use crate::cell::Finished;
 use crate::report::Table;
 
@@ -10,9 +10,6 @@ const BASE: Base = base!("paper/privacy.toml");
 
 /// Parameters of the paper's network, of 4 bytes each.
 pub(super) const PARAMETERS: u64 = 21_880;
-
-/// Bytes on the uplink of a run with LAPA.
-pub struct Overhead;
 
 /// LAPA with the file's noise: the run whose bytes are counted.
 pub(super) fn curve() -> Curve {
@@ -39,57 +36,42 @@ impl Bytes {
             models: finished.summary.downlink_bytes,
         }
     }
-
-    fn uplink(&self) -> u64 {
-        self.gradients + self.histograms
-    }
 }
 
-impl PaperFigure for Overhead {
-    fn name(&self) -> &'static str {
-        "overhead"
-    }
+pub fn curves() -> Vec<Curve> {
+    vec![curve()]
+}
 
-    fn curves(&self) -> Vec<Curve> {
-        vec![curve()]
-    }
-
-    fn chapter(&self, seen: &Seen) -> Chapter {
-        let headers = ["Content", "Direction", ">total bytes", ">fraction of the uplink"];
-        let caption = "One run of LAPA on MNIST, all rounds and devices.";
-        let mut table = Table::new(caption, &headers);
-        if let Some(finished) = seen.finished(&curve()).as_deref().and_then(|cells| cells.first()) {
-            let bytes = Bytes::of(finished);
-            let share = |part: u64| format!("{:.3} %", 100.0 * part as f64 / bytes.uplink() as f64);
-            for (what, part) in
-                [("gradients", bytes.gradients), ("label histograms, once", bytes.histograms)]
-            {
-                table.row([what.to_owned(), "up".into(), part.to_string(), share(part)]);
-            }
-            table.row([
-                "global model".into(),
-                "down".into(),
-                bytes.models.to_string(),
-                "".to_owned(),
-            ]);
-        }
-        Chapter {
-            title: "Communication overhead".into(),
-            text: "The paper states that its workflow sends nothing but gradients. Wasserstein \
-                   weights need the label histograms of the devices once. The running statistics of \
-                   batch norm are not sent: the base station computes them on its test images. The \
-                   base station allocates budgets from values that it receives anyway."
-                .into(),
-            pictures: Vec::new(),
-            tables: vec![table],
+pub fn chapter(seen: &Seen) -> Chapter {
+    let headers = ["Content", "Direction", ">total bytes", ">fraction of the uplink"];
+    let caption = "One run of LAPA on MNIST, all rounds and devices.";
+    let mut table = Table::new(caption, &headers);
+    if let Some(finished) = seen.first(&curve()) {
+        let bytes = Bytes::of(finished);
+        let uplink = bytes.gradients + bytes.histograms;
+        let share = |part: u64| format!("{:.3} %", 100.0 * part as f64 / uplink as f64);
+        for (what, way, part, share) in [
+            ("gradients", "up", bytes.gradients, share(bytes.gradients)),
+            ("label histograms, once", "up", bytes.histograms, share(bytes.histograms)),
+            ("global model", "down", bytes.models, String::new()),
+        ] {
+            table.row([what.to_owned(), way.into(), part.to_string(), share]);
         }
     }
+    Chapter::new(
+        "Communication overhead",
+        "The paper states that its workflow sends nothing but gradients. Wasserstein weights need \
+         the label histograms of the devices once. The running statistics of batch norm are not \
+         sent: the base station computes them on its test images. The base station allocates \
+         budgets from values that it receives anyway.",
+    )
+    .table(table)
+}
 
-    fn judge(&self, seen: &Seen) -> Vec<Verdict> {
-        let ours = seen.each(&curve(), |finished| Bytes::of(finished).histograms as f64);
-        let what = "uplink bytes that are not gradients: label histograms, once";
-        let comparison = Comparison::new(what, "bytes", Test::Within(0.0), Some(0.0), ours);
-        let statement = "Nothing but gradients is sent";
-        vec![Verdict::new("6", statement, vec![comparison])]
-    }
+pub fn judge(seen: &Seen) -> Vec<Verdict> {
+    let ours = seen.each(&curve(), |finished| Bytes::of(finished).histograms as f64);
+    let what = "uplink bytes that are not gradients: label histograms, once";
+    let comparison = Comparison::new(what, "bytes", Test::Within(0.0), Some(0.0), ours);
+    let statement = "Nothing but gradients is sent";
+    vec![Verdict::new("6", statement, vec![comparison])]
 }

@@ -1,4 +1,4 @@
-//! What became of a claim.
+//! Verdicts on the paper's claims.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::statistics::Estimate;
 pub struct Verdict {
     /// Its number in docs/reproduction.md.
     pub claim: String,
-    /// What the paper says.
+    /// The claim in the paper's words.
     pub statement: String,
     /// In a word.
     pub word: Word,
-    /// What it rests on.
+    /// The comparisons behind the verdict.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -46,23 +46,23 @@ impl Word {
 /// One difference that a claim is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What is compared.
+    /// The two sides of the comparison.
     pub what: String,
     /// The unit of all its numbers.
     pub unit: String,
-    /// What has to be seen.
+    /// Condition on our interval.
     pub test: Test,
     /// The paper's number, if it gives one.
     pub paper: Option<f64>,
     /// Ours over seeds; none where cells are missing.
     pub ours: Option<Estimate>,
-    /// Whether it is as the paper says; none without an interval.
+    /// True if the condition is met; none without an interval.
     pub holds: Option<bool>,
-    /// Whether the paper's number lies in our interval.
+    /// True if the paper's number lies in our interval.
     pub paper_in_interval: Option<bool>,
 }
 
-/// What has to be seen of an interval.
+/// Condition on an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
@@ -87,7 +87,7 @@ impl Comparison {
         paper: Option<f64>,
         ours: Option<Vec<f64>>,
     ) -> Self {
-        let ours = ours.map(|values| Estimate::of(&values));
+        let ours = Estimate::of_each(ours);
         let holds = ours.and_then(|ours| {
             let [low, high] = ours.interval?;
             Some(match test {
@@ -103,15 +103,20 @@ impl Comparison {
 impl Verdict {
     /// The word follows from the comparisons.
     pub fn new(claim: &str, statement: &str, comparisons: Vec<Comparison>) -> Self {
-        let holds: Option<Vec<bool>> = comparisons.iter().map(|c| c.holds).collect();
-        let word = match holds {
-            None => Word::NotJudged,
-            Some(holds) if holds.is_empty() => Word::NotJudged,
-            Some(holds) if holds.iter().all(|&holds| holds) => Word::Reproduced,
-            Some(holds) if holds.iter().any(|&holds| holds) => Word::InPart,
-            Some(_) => Word::NotReproduced,
+        let count = |holds| comparisons.iter().filter(|c| c.holds == holds).count();
+        let word = match (count(Some(true)), count(Some(false)), count(None)) {
+            (0, 0, _) | (_, _, 1..) => Word::NotJudged,
+            (_, 0, 0) => Word::Reproduced,
+            (0, _, 0) => Word::NotReproduced,
+            _ => Word::InPart,
         };
         Self { claim: claim.into(), statement: statement.into(), word, comparisons }
+    }
+
+    /// Number of comparisons that hold, as `2 of 3`.
+    pub fn holding(&self) -> String {
+        let hold = self.comparisons.iter().filter(|c| c.holds == Some(true)).count();
+        format!("{hold} of {}", self.comparisons.len())
     }
 }
 

@@ -1,45 +1,36 @@
 //! Everything a reproduction leaves in its folder.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use lapa::files::{self, Folder};
 use lapa_report::plot::{Forest, PlotError};
 use serde::Serialize;
 use serde_json::json;
 
-use super::chapter::{Chapter, Drawing, Picture, shown_gain};
-use super::{Comparison, PaperFigure, Seen, Verdict, Word, cells, verdicts};
+use super::chapter::{Chapter, Drawing, shown_gain};
+use super::{PaperFigure, Seen, Verdict, Word, cells, verdicts};
 use crate::report::{Badge, Entry, Page, ReportError, Table, markdown, write};
 
 /// Comparisons with a number of the paper make an overview.
-fn overview(verdicts: &[Verdict]) -> Option<Picture> {
-    let numbered = |verdict: &Verdict| {
-        let with_number = |c: &&Comparison| c.paper.is_some() && c.unit == "points";
-        verdict.comparisons.iter().filter(with_number).cloned().collect::<Vec<_>>()
-    };
+fn overview(verdicts: &[Verdict]) -> Option<Drawing> {
     let mut forest = Forest::new("Gains in the paper and here", "Gain in accuracy (points)")
         .reference("the paper");
-    let mut rows = 0;
+    let mut any = false;
     for verdict in verdicts {
-        let comparisons = numbered(verdict);
-        if comparisons.iter().all(|comparison| comparison.ours.is_none()) {
+        let numbered = verdict.comparisons.iter().filter(|c| c.unit == "points");
+        let rows: Vec<_> =
+            numbered.filter_map(|c| Some((&c.what, c.ours?, Some(c.paper?)))).collect();
+        if rows.is_empty() {
             continue;
         }
+        any = true;
         forest = forest.group(format!("Claim {}", verdict.claim));
-        for Comparison { what, paper, ours, .. } in comparisons {
-            let Some(ours) = ours else { continue };
-            let interval = ours.interval.unwrap_or([f64::NAN; 2]);
-            forest = forest.row(what, ours.mean, interval, paper);
-            rows += 1;
+        for (what, ours, paper) in rows {
+            forest = forest.row(what, ours.mean, ours.interval.unwrap_or([f64::NAN; 2]), paper);
         }
     }
-    (rows > 0).then(|| Picture {
-        name: "overview".into(),
-        caption: "Which of our 95 % intervals include 0, and which include the number of the \
-                  paper?"
-            .into(),
-        drawing: Drawing::Forest(forest),
-    })
+    any.then_some(Drawing::Forest(forest))
 }
 
 fn badge(word: Word) -> Badge {
@@ -58,12 +49,11 @@ fn verdict_table(verdicts: &[Verdict]) -> Table {
                    excludes 0. In part: only some do.";
     let mut table = Table::new(caption, &headers);
     for verdict in verdicts {
-        let hold = verdict.comparisons.iter().filter(|c| c.holds == Some(true)).count();
         table.row([
             Entry::from(verdict.claim.as_str()),
             verdict.statement.as_str().into(),
             Entry::badge(badge(verdict.word), verdict.word.text()),
-            format!("{hold} of {}", verdict.comparisons.len()).into(),
+            verdict.holding().into(),
         ]);
     }
     table
@@ -76,23 +66,19 @@ fn comparison_table(verdict: &Verdict) -> Table {
     let caption = format!("Claim {}: {}.", verdict.claim, verdict.statement);
     let mut table = Table::new(&caption, &headers);
     let yes_no = |value: Option<bool>| match value {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "–",
+        Some(true) => (Badge::Good, "yes"),
+        Some(false) => (Badge::Bad, "no"),
+        None => (Badge::Unknown, "–"),
     };
     for comparison in &verdict.comparisons {
-        let holds = match comparison.holds {
-            Some(true) => Entry::badge(Badge::Good, "yes"),
-            Some(false) => Entry::badge(Badge::Bad, "no"),
-            None => Entry::badge(Badge::Unknown, "–"),
-        };
+        let (badge, holds) = yes_no(comparison.holds);
         table.row([
             Entry::from(comparison.what.as_str()),
             comparison.paper.map_or("–".into(), |paper| format!("{paper:+.3}")).into(),
             shown_gain(comparison.ours).into(),
             comparison.unit.as_str().into(),
-            holds,
-            yes_no(comparison.paper_in_interval).into(),
+            Entry::badge(badge, holds),
+            yes_no(comparison.paper_in_interval).1.into(),
         ]);
     }
     table
@@ -102,54 +88,43 @@ fn comparison_table(verdict: &Verdict) -> Table {
 /// `timings.json`, `report.html`, `report.md` and `figures/`.
 pub fn write_all(
     out: &Path,
-    figures: &[&dyn PaperFigure],
+    figures: &[PaperFigure],
     seen: &Seen,
 ) -> Result<Vec<Verdict>, ReportError> {
     let verdicts = verdicts(figures, seen);
-    let folder = out.join("figures");
-    let made = Folder::create(out).and_then(|out| out.subfolder("figures"));
-    made.map_err(ReportError::io("create", &folder))?;
-    let mut chapters = vec![Chapter {
-        title: "Verdicts".into(),
-        text: scope(seen),
-        pictures: Vec::new(),
-        tables: vec![verdict_table(&verdicts)],
-    }];
-    if let Some(picture) = overview(&verdicts) {
-        picture.save(&folder)?;
-        chapters.push(Chapter {
-            title: "Numbers of the paper".into(),
-            text: "The gains for which the paper gives a number, next to ours.".into(),
-            pictures: vec![picture],
-            tables: Vec::new(),
-        });
+    let table = verdict_table(&verdicts);
+    let mut chapters = vec![Chapter::new("Verdicts", scope(seen)).table(table)];
+    if let Some(drawing) = overview(&verdicts) {
+        let text = "The gains for which the paper gives a number, next to ours.";
+        let caption =
+            "Which of our 95 % intervals include 0, and which include the number of the paper?";
+        let chapter = Chapter::new("Numbers of the paper", text);
+        chapters.push(chapter.picture("overview", caption, drawing));
     }
     for figure in figures {
-        let mut chapter = figure.chapter(seen);
+        let mut chapter = (figure.chapter)(seen);
+        chapter.tables.extend((figure.judge)(seen).iter().map(comparison_table));
+        chapters.push(chapter);
+    }
+    let folder = figures_folder(out)?;
+    for chapter in &mut chapters {
         for picture in std::mem::take(&mut chapter.pictures) {
             match picture.save(&folder) {
                 // A figure whose cells are missing is left out; its tables show dashes.
-                Err(ReportError::Plot(PlotError::NoPoints { .. })) => {}
-                saved => {
-                    saved?;
-                    chapter.pictures.push(picture);
-                }
+                Err(ReportError::Plot(PlotError::NoPoints { .. })) => continue,
+                saved => saved?,
             }
+            chapter.pictures.push(picture);
         }
-        let judged = figure.judge(seen);
-        chapter.tables.extend(judged.iter().map(comparison_table));
-        chapters.push(chapter);
     }
-    write_json(
-        &out.join("verdicts.json"),
-        &json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "seeds": seen.settings.seeds,
-            "quick": seen.settings.quick,
-            "figures": figures.iter().map(|figure| figure.name()).collect::<Vec<_>>(),
-            "verdicts": verdicts,
-        }),
-    )?;
+    let value = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seeds": seen.settings.seeds,
+        "quick": seen.settings.quick,
+        "figures": figures.iter().map(|figure| figure.name).collect::<Vec<_>>(),
+        "verdicts": verdicts,
+    });
+    write_json(&out.join("verdicts.json"), &value)?;
     write_json(&out.join("timings.json"), &timings(figures, seen))?;
     let title = if seen.settings.quick {
         "Reproduction of the paper: preview"
@@ -160,7 +135,7 @@ pub fn write_all(
     Ok(verdicts)
 }
 
-/// What the page is, in a sentence or two.
+/// Summary of the page, in a sentence or two.
 fn lead(seen: &Seen) -> String {
     let version = env!("CARGO_PKG_VERSION");
     if seen.settings.quick {
@@ -177,7 +152,7 @@ fn lead(seen: &Seen) -> String {
     }
 }
 
-/// What all figures share.
+/// Settings that all figures share.
 fn scope(seen: &Seen) -> String {
     let note = if seen.settings.quick {
         " This is a preview: no claim is tested, and the last five evaluations include rounds in \
@@ -195,21 +170,26 @@ fn scope(seen: &Seen) -> String {
     )
 }
 
-/// How long cells took: not part of the verdicts, which are the same every time.
-fn timings(figures: &[&dyn PaperFigure], seen: &Seen) -> impl Serialize {
+/// Times of the cells. They are not part of the verdicts, which are the same every time.
+fn timings(figures: &[PaperFigure], seen: &Seen) -> impl Serialize {
     let cells = cells(figures, seen.settings).unwrap_or_default();
-    let mut seconds: Vec<(String, f64)> = cells
+    let seconds: BTreeMap<&str, f64> = cells
         .iter()
-        .filter_map(|cell| Some((cell.id().to_owned(), seen.results.get(cell)?.seconds)))
+        .filter_map(|cell| Some((cell.id(), seen.results.get(cell)?.seconds)))
         .collect();
-    seconds.sort_by(|a, b| a.0.cmp(&b.0));
-    seconds.dedup_by(|a, b| a.0 == b.0);
     json!({
         "cells": seconds.len(),
-        "core_seconds": seconds.iter().map(|(_, seconds)| seconds).sum::<f64>(),
-        "seconds_of_cells": seconds.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "core_seconds": seconds.values().sum::<f64>(),
+        "seconds_of_cells": seconds,
         "complexity": seen.complexity,
     })
+}
+
+/// Path of the folder `figures` in `out`; both are made if need be.
+pub(crate) fn figures_folder(out: &Path) -> Result<PathBuf, ReportError> {
+    let path = out.join("figures");
+    let made = Folder::create(out).and_then(|out| out.subfolder("figures"));
+    made.map(|_| path.clone()).map_err(ReportError::io("create", &path))
 }
 
 /// Writes `name.html`, which stands alone, and `name.md`, whose figures are those in `figures/`.
@@ -225,9 +205,9 @@ pub(crate) fn write_pages(
     for Chapter { title, text, pictures, tables } in chapters {
         page.section(title).paragraph(text);
         for picture in pictures {
-            let path = out.join("figures").join(&picture.name).with_extension("svg");
+            let path = out.join("figures").join(picture.name).with_extension("svg");
             let svg = files::read_to_string(&path).map_err(ReportError::io("read", &path))?;
-            page.figure(&svg, &picture.caption);
+            page.figure(&svg, picture.caption);
         }
         for table in tables {
             page.table(table.clone());

@@ -21,7 +21,7 @@ use lapa_report::plot::PlotError;
 pub use lapa_report::page::{Badge, Entry, Page, Table};
 pub use markdown::markdown;
 
-/// Why a report cannot be made.
+/// A report that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The folder is not that of a run, or damaged.
@@ -42,11 +42,11 @@ pub enum ReportError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempt, as a verb.
         action: &'static str,
         /// On which file.
         path: PathBuf,
-        /// Why it failed.
+        /// Reason of the failure.
         source: io::Error,
     },
 }

@@ -18,6 +18,9 @@ const PLOTS: [&str; 4] = ["accuracy", "loss", "noise", "privacy"];
 /// Devices listed one by one; of more, quantiles are shown.
 const MOST_DEVICES: usize = 60;
 
+/// Badge, status and meaning of a figure.
+type Status = (Badge, &'static str, &'static str);
+
 /// A finished run, to be put on a page.
 pub struct FinishedRun(CheckedRun);
 
@@ -123,49 +126,49 @@ impl FinishedRun {
                 round_up(worst)
             ));
         }
-        let mut table = Table::new("", &["Figure", ">Value", "Status", "Meaning"]);
-        let (standing, meaning) = self.provable();
-        let figure = |epsilon: f64| Entry::from(round_up(epsilon));
-        let words = |text: &str| Entry::from(text);
-        table.row([words("Proven ε"), figure(privacy.epsilon_provable), standing, words(meaning)]);
-        let (standing, meaning) = self.claimed();
-        table.row([
-            words("Paper's sum, worst device"),
-            figure(privacy.epsilon_claimed_worst),
-            standing,
-            words(meaning),
-        ]);
-        table.row([
-            words("Paper's sum, all devices"),
-            figure(privacy.epsilon_claimed_total),
-            Entry::badge(Badge::Unknown, "not about one device"),
-            words(
-                "The same, summed over all devices, as the paper's budget does. It is nobody's \
-                 privacy loss: devices hold different records.",
-            ),
-        ]);
-        table.row([
-            words("Spent ε"),
-            figure(privacy.epsilon_spent),
-            Entry::badge(Badge::Unknown, "odometer reading"),
-            words("ε that the worst device has spent, over all runs on the same ledger."),
-        ]);
+        page.table(self.privacy_figures());
+        for paragraph in privacy.privacy.lines() {
+            page.paragraph(paragraph);
+        }
+    }
+
+    /// Each privacy figure with its status and meaning.
+    fn privacy_figures(&self) -> Table {
+        let privacy = &self.0.summary.privacy;
+        let total = (
+            Badge::Unknown,
+            "not about one device",
+            "The same, summed over all devices, as the paper's budget does. It is nobody's privacy \
+             loss: devices hold different records.",
+        );
+        let odometer = |meaning| (Badge::Unknown, "odometer reading", meaning);
+        let spent =
+            odometer("ε that the worst device has spent, over all runs on the same ledger.");
+        let mut figures = vec![
+            ("Proven ε", privacy.epsilon_provable, self.provable()),
+            ("Paper's sum, worst device", privacy.epsilon_claimed_worst, self.claimed()),
+            ("Paper's sum, all devices", privacy.epsilon_claimed_total, total),
+            ("Spent ε", privacy.epsilon_spent, spent),
+        ];
         let trust = self.0.experiment.channel_trust();
         if trust > 0.0 {
-            table.row([
-                words("Spent ε without channel noise"),
-                figure(privacy.epsilon_without_channel),
-                Entry::badge(Badge::Unknown, "odometer reading"),
-                words("The same if no channel noise is counted."),
-            ]);
+            let meaning = odometer("The same if no channel noise is counted.");
+            figures.push((
+                "Spent ε without channel noise",
+                privacy.epsilon_without_channel,
+                meaning,
+            ));
         }
-        table.row([
-            words("δ"),
-            format!("{:e}", privacy.delta).into(),
-            words(""),
-            words("Probability with which the guarantee may fail, for all figures above."),
-        ]);
-        let (standing, assumes) = match trust {
+        let mut table = Table::new("", &["Figure", ">Value", "Status", "Meaning"]);
+        let mut row = |name: &str, value: String, status: Entry, meaning: &str| {
+            table.row([name.into(), value.into(), status, meaning.into()]);
+        };
+        for (name, epsilon, (badge, status, meaning)) in figures {
+            row(name, round_up(epsilon), Entry::badge(badge, status), meaning);
+        }
+        let delta = "Probability with which the guarantee may fail, for all figures above.";
+        row("δ", format!("{:e}", privacy.delta), "".into(), delta);
+        let (status, meaning) = match trust {
             0.0 => (
                 Entry::badge(Badge::Good, "no assumption"),
                 "No channel noise is counted: the figures hold against any receiver.",
@@ -176,56 +179,53 @@ impl FinishedRun {
                  listens with a better receiver, or from a shorter distance, than declared.",
             ),
         };
-        table.row([words("κ"), trust.to_string().into(), standing, words(assumes)]);
-        page.table(table);
-        for paragraph in privacy.privacy.lines() {
-            page.paragraph(paragraph);
-        }
+        row("κ", trust.to_string(), status, meaning);
+        table
     }
 
-    /// What the provable ε stands on.
-    fn provable(&self) -> (Entry, &'static str) {
+    /// Status and meaning of the proven ε.
+    fn provable(&self) -> Status {
         let privacy = self.0.experiment.privacy.as_ref();
         if self.0.summary.privacy.epsilon_provable.is_infinite() {
-            return (
-                Entry::badge(Badge::Bad, "nothing proven"),
-                "Something was released without noise.",
-            );
+            return (Badge::Bad, "nothing proven", "Something was released without noise.");
         }
         match privacy.map(|privacy| (privacy.basis, privacy.allocator.is_fixed())) {
             None | Some((Basis::Certified, _)) => (
-                Entry::badge(Badge::Good, "proven in advance"),
+                Badge::Good,
+                "proven in advance",
                 "Budget of the worst device, declared before round 1 and enforced by its filter.",
             ),
             Some((Basis::Paper, true)) => (
-                Entry::badge(Badge::Good, "proven"),
+                Badge::Good,
+                "proven",
                 "ε of the recorded noise for the worst device; the schedule was fixed in advance.",
             ),
             Some((Basis::Paper, _)) => (
-                Entry::badge(Badge::Mixed, "odometer reading"),
+                Badge::Mixed,
+                "odometer reading",
                 "ε of the recorded noise for the worst device. The schedule was chosen during the \
                  run, so this is not a guarantee made in advance.",
             ),
         }
     }
 
-    /// The paper's sum of one device, held against what is proved for one.
-    fn claimed(&self) -> (Entry, &'static str) {
+    /// Status and meaning of the paper's sum of one device, held against its proven ε.
+    fn claimed(&self) -> Status {
         let privacy = &self.0.summary.privacy;
         if privacy.epsilon_claimed_worst.is_infinite() {
-            (
-                Entry::badge(Badge::Unknown, "no claim"),
-                "Without noise the paper's formula makes no claim either.",
-            )
+            let meaning = "Without noise the paper's formula makes no claim either.";
+            (Badge::Unknown, "no claim", meaning)
         } else if privacy.epsilon_claimed_worst >= privacy.epsilon_provable {
             (
-                Entry::badge(Badge::Good, "above the proven ε: harmless"),
+                Badge::Good,
+                "above the proven ε: harmless",
                 "The paper's formula, summed over the rounds of one device. Above the proven ε it \
                  only overstates the loss: summing is the loosest way to compose releases.",
             )
         } else {
             (
-                Entry::badge(Badge::Bad, "below the proven ε: do not rely on it"),
+                Badge::Bad,
+                "below the proven ε: do not rely on it",
                 "The paper's formula, summed over the rounds of one device. It is smaller than the \
                  proven ε of this noise, so it promises too much.",
             )
@@ -288,44 +288,40 @@ impl FinishedRun {
     fn cost(&self) -> Table {
         let summary = &self.0.summary;
         let mut table = Table::new("", &["Quantity", ">All rounds", "Unit"]);
-        table.row(["Uplink traffic".into(), megabytes(summary.uplink_bytes), "MB".into()]);
-        table.row(["Downlink traffic".into(), megabytes(summary.downlink_bytes), "MB".into()]);
+        let mut row = |name: &str, value: String, unit: &str| {
+            table.row([name, &value, unit]);
+        };
+        row("Uplink traffic", megabytes(summary.uplink_bytes), "MB");
+        row("Downlink traffic", megabytes(summary.downlink_bytes), "MB");
         if summary.airtime_s > 0.0 {
-            table.row(["Airtime".into(), format!("{:.3}", summary.airtime_s), "s".into()]);
-            let energy = format!("{:.4}", summary.energy_j);
-            table.row(["Radiated energy, at most".into(), energy, "J".into()]);
+            row("Airtime", format!("{:.3}", summary.airtime_s), "s");
+            row("Radiated energy, at most", format!("{:.4}", summary.energy_j), "J");
         }
-        let silent = "Skipped transmissions (weak link)".to_owned();
-        table.row([silent, summary.outages.to_string(), "device-rounds".into()]);
-        let last = "Last round with artificial noise".to_owned();
-        match &summary.switching_round {
-            Some(SwitchingRound::All(round)) => {
-                table.row([last, round.to_string(), format!("of {}", summary.rounds)]);
-            }
-            Some(each) => {
-                if let Some([least, median, most]) = each.spread() {
-                    let unit = format!("of {}, median {median}", summary.rounds);
-                    table.row([last, format!("{least} to {most}"), unit]);
-                }
-            }
-            None => {}
+        row("Skipped transmissions (weak link)", summary.outages.to_string(), "device-rounds");
+        let (last, rounds) = ("Last round with artificial noise", format!("of {}", summary.rounds));
+        if let Some(SwitchingRound::All(round)) = &summary.switching_round {
+            row(last, round.to_string(), &rounds);
+        } else if let Some([least, median, most]) =
+            summary.switching_round.as_ref().and_then(SwitchingRound::spread)
+        {
+            row(last, format!("{least} to {most}"), &format!("{rounds}, median {median}"));
         }
-        table.row(["Computing time".into(), format!("{:.1}", summary.seconds), "s".into()]);
+        row("Computing time", format!("{:.1}", summary.seconds), "s");
         table
     }
 
     fn origin(&self) -> Table {
-        let Manifest { version, seed, entropy, kernels, data, machine, .. } = &self.0.manifest;
+        let manifest = &self.0.manifest;
+        let Manifest { version, seed, entropy, kernels, machine, .. } = manifest;
         let mut table = Table::new("", &["Property", "Value"]);
-        let parameters = self.0.manifest.parameters;
         let computer = format!("{} {}, {} cores", machine.os, machine.arch, machine.cores);
         for (what, which) in [
             ("lapa version", version.clone()),
             ("Seed", seed.to_string()),
             ("Entropy of noise and batches", entropy.clone()),
-            ("Data", data.name.clone()),
-            ("Model parameters", parameters.to_string()),
-            ("Upload of each device", self.0.manifest.upload.clone()),
+            ("Data", manifest.data.name.clone()),
+            ("Model parameters", manifest.parameters.to_string()),
+            ("Upload of each device", manifest.upload.clone()),
             ("Machine", format!("{computer}, {kernels} kernels")),
         ] {
             table.row([what.to_owned(), which]);
@@ -340,37 +336,29 @@ fn megabytes(bytes: u64) -> String {
 
 /// One line per device.
 fn devices(list: &[DeviceRecord]) -> Table {
-    let headers = [
-        ">Device",
-        ">Samples",
-        "Link",
-        ">SINR (dB)",
-        ">Symbol error rate",
-        ">Weight",
-        ">σ artificial",
-        ">σ channel",
-        ">σ required",
-        ">ε spent",
-    ];
-    let mut table = Table::new("", &headers);
-    for device in list {
-        let link = if device.selected {
+    let link = |device: &DeviceRecord| {
+        if device.selected {
             Entry::badge(Badge::Good, "transmits")
         } else {
             Entry::badge(Badge::Bad, "skipped (weak link)")
-        };
-        table.row([
-            device.device.to_string().into(),
-            device.samples.to_string().into(),
-            link,
-            fixed(device.sinr_db, 1).into(),
-            small(device.ser).into(),
-            fixed(device.weight, 3).into(),
-            small(device.sigma_artificial).into(),
-            small(device.sigma_channel).into(),
-            small(device.sigma_required).into(),
-            Entry::from(round_up(device.spent_provable)),
-        ]);
+        }
+    };
+    type Column = (&'static str, fn(&DeviceRecord) -> String);
+    let numbers: [Column; 7] = [
+        (">SINR (dB)", |device| fixed(device.sinr_db, 1)),
+        (">Symbol error rate", |device| small(device.ser)),
+        (">Weight", |device| fixed(device.weight, 3)),
+        (">σ artificial", |device| small(device.sigma_artificial)),
+        (">σ channel", |device| small(device.sigma_channel)),
+        (">σ required", |device| small(device.sigma_required)),
+        (">ε spent", |device| round_up(device.spent_provable)),
+    ];
+    let mut table = Table::new("", &[">Device", ">Samples", "Link"]);
+    table.headers.extend(numbers.iter().map(|(header, _)| (*header).to_owned()));
+    for device in list {
+        let first = [device.device, device.samples].map(|number| number.to_string().into());
+        let rest = numbers.iter().map(|(_, cell)| cell(device).into());
+        table.row(first.into_iter().chain([link(device)]).chain(rest));
     }
     table
 }

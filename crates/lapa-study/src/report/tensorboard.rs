@@ -41,7 +41,8 @@ fn events(start: f64, records: &[RoundRecord]) -> Vec<u8> {
         for (tag, value) in scalars(record, &mut worst) {
             let mut scalar = Vec::new();
             bytes(&mut scalar, 1, tag.as_bytes());
-            float(&mut scalar, 2, value);
+            key(&mut scalar, 2, 5);
+            scalar.extend(value.to_le_bytes());
             bytes(&mut summary, 1, &scalar);
         }
         let mut event = Vec::new();
@@ -54,7 +55,7 @@ fn events(start: f64, records: &[RoundRecord]) -> Vec<u8> {
     file
 }
 
-/// What is shown of a round. `worst` is the most that any device had provably spent before.
+/// Scalars of a round. `worst` is the most that any device had provably spent before.
 fn scalars(record: &RoundRecord, worst: &mut Option<f64>) -> Vec<(&'static str, f32)> {
     let devices: DeviceSummary = record.devices.summary();
     // A device that sits a round out has spent what it had.
@@ -106,11 +107,6 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
 
 fn double(out: &mut Vec<u8>, field: u64, value: f64) {
     key(out, field, 1);
-    out.extend(value.to_le_bytes());
-}
-
-fn float(out: &mut Vec<u8>, field: u64, value: f32) {
-    key(out, field, 5);
     out.extend(value.to_le_bytes());
 }
 

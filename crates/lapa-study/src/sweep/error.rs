@@ -1,4 +1,4 @@
-//! Why a sweep cannot be.
+//! Errors of a sweep.
 
 use std::path::PathBuf;
 
@@ -18,37 +18,13 @@ pub enum SweepError {
         "a sweep needs a grid: give --grid KEY=A,B,C, for example --grid privacy.epsilon=1,2,4"
     )]
     NoGrid,
-    /// A key without values, or with an empty one.
-    #[error("--grid {flag}: a value is empty; expected KEY=A,B,C")]
-    Empty {
-        /// What stands after the flag.
+    /// A mistake in one flag.
+    #[error("--grid {flag}: {mistake}")]
+    Flag {
+        /// The text after `--grid`.
         flag: String,
-    },
-    /// A key twice.
-    #[error("--grid {flag}: `{key}` is already in the grid; list all its values in one flag")]
-    KeyTwice {
-        /// What stands after the flag.
-        flag: String,
-        /// The key.
-        key: String,
-    },
-    /// A value twice.
-    #[error("--grid {flag}: the value {value} is given twice")]
-    ValueTwice {
-        /// What stands after the flag.
-        flag: String,
-        /// The value.
-        value: String,
-    },
-    /// A key that flags of their own set.
-    #[error("--grid {flag}: `{key}` cannot be in a grid; use {instead}")]
-    Reserved {
-        /// What stands after the flag.
-        flag: String,
-        /// The key.
-        key: String,
-        /// The flag to use.
-        instead: &'static str,
+        /// The mistake in words.
+        mistake: String,
     },
     /// More cells than anyone waits for.
     #[error(
@@ -92,7 +68,7 @@ pub enum SweepError {
     Seeds {
         /// The first.
         first: u64,
-        /// How many.
+        /// Number of seeds.
         seeds: u32,
     },
 }

@@ -41,7 +41,10 @@ impl Grid {
         for flag in flags {
             let key = Key::parse(flag)?;
             if keys.iter().any(|other| other.name == key.name) {
-                return Err(SweepError::KeyTwice { flag: flag.into(), key: key.name });
+                let name = key.name;
+                let mistake =
+                    format!("`{name}` is already in the grid; list all its values in one flag");
+                return Err(SweepError::Flag { flag: flag.into(), mistake });
             }
             keys.push(key);
         }
@@ -81,25 +84,23 @@ impl Key {
     fn parse(flag: &str) -> Result<Self, SweepError> {
         // Without `=` there is no value to split off; the error is that of any such flag.
         let (name, values) = flag.split_once('=').unwrap_or((flag, ""));
+        let refuse = |mistake: String| Err(SweepError::Flag { flag: flag.into(), mistake });
         let mut settings: Vec<Setting> = Vec::new();
         for text in split(values) {
             if text.is_empty() && flag.contains('=') {
-                return Err(SweepError::Empty { flag: flag.into() });
+                return refuse("a value is empty; expected KEY=A,B,C".into());
             }
             let one = if flag.contains('=') { format!("{name}={text}") } else { flag.into() };
             let setting = Setting::new(text, Override::parse_flag("--grid", &one)?);
             if settings.iter().any(|other| other.same(&setting)) {
-                let value = text.to_owned();
-                return Err(SweepError::ValueTwice { flag: flag.into(), value });
+                return refuse(format!("the value {text} is given twice"));
             }
             settings.push(setting);
         }
         let name =
             settings.first().map(|setting| setting.change.path().to_owned()).unwrap_or_default();
         match RESERVED.iter().find(|(key, _)| *key == name) {
-            Some((_, instead)) => {
-                Err(SweepError::Reserved { flag: flag.into(), key: name, instead })
-            }
+            Some((_, use_flag)) => refuse(format!("`{name}` cannot be in a grid; use {use_flag}")),
             None => Ok(Self { name, settings }),
         }
     }
@@ -128,7 +129,7 @@ impl Setting {
         Self { text, value, change }
     }
 
-    /// Whether two values are the same, be it 1 or 1.0.
+    /// True if two values are the same, be it 1 or 1.0.
     fn same(&self, other: &Self) -> bool {
         match (self.value.as_f64(), other.value.as_f64()) {
             (Some(a), Some(b)) => a == b,

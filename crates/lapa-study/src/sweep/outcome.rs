@@ -1,4 +1,4 @@
-//! What a sweep found: `sweep.json`, `sweep.parquet`.
+//! Results of a sweep: `sweep.json`, `sweep.parquet`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +9,8 @@ use lapa_report::table::{TableError, write_table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Grid, Sweep};
-use crate::cell::Finished;
+use super::{Grid, Setting, Sweep};
+use crate::cell::{Cell, Finished};
 use crate::execute::Executed;
 use crate::statistics::Estimate;
 
@@ -37,7 +37,7 @@ pub struct Point {
     pub cells: Vec<CellRow>,
 }
 
-/// What the cells of a point come to: means with 95 % intervals, and the worst ε.
+/// Result of the cells of a point: means with 95 % intervals, and the worst ε.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointResult {
     /// Test accuracy after the last round, a fraction.
@@ -56,7 +56,7 @@ pub struct PointResult {
     pub delta: f64,
     /// Bytes the devices sent.
     pub uplink_bytes: Estimate,
-    /// What the devices radiated, at most.
+    /// Energy that the devices radiated, at most.
     pub energy_j: Estimate,
     /// The accuracy over the rounds.
     pub rounds: Vec<RoundAccuracy>,
@@ -78,13 +78,13 @@ pub struct CellRow {
     pub seed: u64,
     /// Its name in the folder of cells.
     pub cell: String,
-    /// What it left; none if it failed.
+    /// Its result; none if it failed.
     pub result: Option<CellResult>,
-    /// Why it failed.
+    /// Reason of its failure.
     pub error: Option<String>,
 }
 
-/// What a cell left.
+/// Result of a cell.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CellResult {
     /// Test accuracy after the last round, a fraction.
@@ -94,17 +94,17 @@ pub struct CellResult {
     pub accuracy_last5: Option<f64>,
     /// Mean test loss after the last round.
     pub loss_final: f64,
-    /// What is proved for the worst device.
+    /// Proven ε of the worst device.
     #[serde(with = "number")]
     pub epsilon_provable: f64,
-    /// What the paper's arithmetic claims.
+    /// ε by the paper's arithmetic.
     #[serde(with = "number")]
     pub epsilon_claimed_total: f64,
     /// δ of both.
     pub delta: f64,
     /// Bytes the devices sent.
     pub uplink_bytes: u64,
-    /// What the devices radiated, at most.
+    /// Energy that the devices radiated, at most.
     pub energy_j: f64,
 }
 
@@ -121,15 +121,15 @@ const RESULT: [&str; 8] = [
 ];
 
 impl Outcome {
-    /// What became of the cells of a sweep.
+    /// Results of the cells of a sweep.
     pub fn new(sweep: &Sweep, executed: &Executed) -> Self {
         let (cells, seeds) = (sweep.cells(), sweep.seeds().collect::<Vec<_>>());
         // By name, since equal cells run once.
         let failures: BTreeMap<&str, &String> =
             executed.failures.iter().map(|(cell, why)| (cells[*cell].id(), why)).collect();
-        let point = |(settings, cells): (Vec<&super::Setting>, &[crate::cell::Cell])| {
+        let point = |(settings, cells): (Vec<&Setting>, &[Cell])| {
             let values = settings.iter().map(|s| (s.change().path().to_owned(), s.value().clone()));
-            let row = |(cell, &seed): (&crate::cell::Cell, &u64)| CellRow {
+            let row = |(cell, &seed): (&Cell, &u64)| CellRow {
                 seed,
                 cell: cell.id().into(),
                 result: executed.results.get(cell).map(CellResult::of),
@@ -154,11 +154,8 @@ impl Outcome {
     /// Writes `sweep.json` and `sweep.parquet` into `folder`.
     pub fn write(&self, folder: &Path) -> Result<(), TableError> {
         let path = folder.join("sweep.json");
-        write_json(&path, self).map_err(|source| ObserveError::Io {
-            path,
-            action: "write",
-            source,
-        })?;
+        let failed = |source, path| ObserveError::Io { path, action: "write", source };
+        write_json(&path, self).map_err(|source| failed(source, path))?;
         let keys = self.grid.keys().iter().map(|key| key.name());
         let names = keys.chain(["seed"]).chain(RESULT).chain(["cell"]).map(str::to_owned);
         let rows = self.points.iter().flat_map(|p| p.cells.iter().map(move |cell| row(p, cell)));

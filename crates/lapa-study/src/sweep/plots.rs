@@ -16,12 +16,12 @@ const FINAL_AXIS: &str = "Accuracy after the last round";
 /// An axis whose values span this factor is logarithmic.
 const DECADES: f64 = 100.0;
 
-/// What was drawn.
+/// The plots of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Plots {
     /// Files, as SVG and PNG.
     pub files: Vec<PathBuf>,
-    /// What plots do not show, in words.
+    /// Curves that the plots leave out, in words.
     pub left_out: Vec<String>,
 }
 
@@ -103,12 +103,10 @@ impl Outcome {
             figure = figure.log_x();
         }
         for combination in combinations {
-            let points = combination.points.iter();
-            let mut points: Vec<(f64, Estimate)> = points
-                .filter_map(|(setting, result)| {
-                    Some((setting.value().as_f64()?, result.accuracy_final))
-                })
-                .collect();
+            let point = |(setting, result): &(&Setting, &PointResult)| {
+                Some((setting.value().as_f64()?, result.accuracy_final))
+            };
+            let mut points: Vec<_> = combination.points.iter().filter_map(point).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             figure = figure.line(series(combination.name.clone(), points));
         }
@@ -184,7 +182,7 @@ fn series(name: String, points: Vec<(f64, Estimate)>) -> Series {
     }
 }
 
-/// Whether the values are positive and far apart.
+/// True if the values are positive and far apart.
 fn spans_decades(values: &[f64]) -> bool {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);

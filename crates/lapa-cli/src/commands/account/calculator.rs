@@ -1,14 +1,11 @@
 //! ε for σ, or σ for ε.
 
-use std::process::ExitCode;
-
-use lapa::budget::round_up;
 use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp};
 use lapa_privacy::{AccountError, Adjacency, Budget, Mechanism, calibrate};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, table};
+use crate::output::{self, Column, Format, or_dash};
 
 pub struct Question {
     pub sigma: Option<f64>,
@@ -32,7 +29,7 @@ const ACCOUNTANTS: [(&str, Maker, &str); 6] = [
     ("pld", || Box::new(Pld::default()), "privacy loss distribution, certified upper bound"),
 ];
 
-/// What one accountant says.
+/// Answer of one accountant.
 struct Answer {
     key: &'static str,
     about: &'static str,
@@ -61,11 +58,8 @@ pub fn execute(question: &Question) -> Outcome {
         };
         answers.push(Answer { key, about, value, note });
     }
-    match question.format {
-        Format::Json => output::json(&as_json(question, &answers))?,
-        Format::Text => output::text_out(&as_text(question, &answers))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    let value = as_json(question, &answers);
+    output::print(question.format, &value, || as_text(question, &answers))
 }
 
 fn epsilon(question: &Question, mechanism: Mechanism, new: Maker) -> Result<f64, AccountError> {
@@ -86,7 +80,7 @@ fn noise(
     calibrate::noise_multiplier(budget, unit, question.rounds, new)
 }
 
-/// What a reader of the paper's sums must know.
+/// Limits of the paper's sums.
 fn remark(
     question: &Question,
     unit: Mechanism,
@@ -126,45 +120,43 @@ fn as_json(question: &Question, answers: &[Answer]) -> Value {
         .iter()
         .filter_map(|answer| Some((answer.key.to_owned(), json!(answer.note.as_ref()?))))
         .collect();
-    object.insert("quantity".into(), json!(quantity(question)));
-    object.insert("sigma".into(), json!(question.sigma));
-    object.insert("target_epsilon".into(), json!(question.target_epsilon));
-    object.insert("rounds".into(), json!(question.rounds));
-    object.insert("sampling_rate".into(), json!(question.rate));
-    object.insert("adjacency".into(), json!(question.adjacency));
-    object.insert("delta".into(), json!(question.delta));
-    object.insert("notes".into(), Value::Object(notes));
+    let quantity = if question.sigma.is_some() { "epsilon" } else { "sigma" };
+    for (key, value) in [
+        ("quantity", json!(quantity)),
+        ("sigma", json!(question.sigma)),
+        ("target_epsilon", json!(question.target_epsilon)),
+        ("rounds", json!(question.rounds)),
+        ("sampling_rate", json!(question.rate)),
+        ("adjacency", json!(question.adjacency)),
+        ("delta", json!(question.delta)),
+        ("notes", json!(notes)),
+    ] {
+        object.insert(key.into(), value);
+    }
     Value::Object(object)
-}
-
-fn quantity(question: &Question) -> &'static str {
-    if question.sigma.is_some() { "epsilon" } else { "sigma" }
 }
 
 fn as_text(question: &Question, answers: &[Answer]) -> String {
     let sampling = match question.rate {
         None => "no sampling".into(),
-        Some(rate) => {
-            format!("Poisson sampling at rate {rate}, {} adjacency", question.adjacency)
-        }
+        Some(rate) => format!("Poisson sampling at rate {rate}, {} adjacency", question.adjacency),
     };
     let given = match (question.sigma, question.target_epsilon) {
         (Some(sigma), _) => format!("σ = {sigma} sensitivities"),
         (_, target) => format!("target ε = {}", target.unwrap_or_default()),
     };
-    let rows: Vec<Vec<String>> = answers
-        .iter()
-        .map(|answer| {
-            let value = answer.value.map_or("–".into(), round_up);
-            let note = answer.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-            vec![answer.key.into(), value, format!("{}{note}", answer.about)]
-        })
-        .collect();
-    let symbol = if question.sigma.is_some() { ">ε" } else { ">σ" };
+    let columns: [Column<Answer>; 3] = [
+        ("accountant", |answer| answer.key.into()),
+        (if question.sigma.is_some() { ">ε" } else { ">σ" }, |answer| or_dash(answer.value)),
+        ("method", |answer| match &answer.note {
+            Some(note) => format!("{} ({note})", answer.about),
+            None => answer.about.into(),
+        }),
+    ];
     format!(
         "{given}, {} rounds, δ = {:e}, {sampling}\n\n{}",
         question.rounds,
         question.delta,
-        table(&["accountant", symbol, "method"], &rows),
+        output::columns(answers, &columns),
     )
 }

@@ -1,8 +1,7 @@
-//! What a ledger has spent, per device and on both bases.
+//! ε spent in a ledger, per device and on both bases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::ExitCode;
 
 use lapa::budget::round_up;
 use lapa::observe::number;
@@ -13,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, table, wrap};
+use crate::output::{self, Column, Format, or_dash, wrap};
 
 /// One device's releases, costed.
 #[derive(Serialize)]
@@ -58,44 +57,28 @@ const MEANING: [(&str, &str); 3] = [
     ),
 ];
 
-/// The heading of a figure in the table.
-fn column(name: &'static str) -> &'static str {
-    if name == "claimed" { "paper's sum" } else { name }
-}
-
 pub fn execute(path: &Path, format: Format) -> Outcome {
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
     // Each run's releases stay within what it declared, whatever others spent before: over all
     // runs the largest budget is the guarantee.
-    let mut declared: BTreeMap<(String, u32), Declaration> = BTreeMap::new();
+    let mut devices: BTreeMap<(String, u32), (Declaration, Vec<Entry>)> = BTreeMap::new();
     for terms in ledger.declarations().map_err(Failure::failed)? {
         let key = (terms.data.clone(), terms.device);
-        match declared.get(&key) {
-            Some(known) if known.budget.epsilon >= terms.budget.epsilon => {}
-            _ => _ = declared.insert(key, terms),
+        match devices.get(&key) {
+            Some((known, _)) if known.budget.epsilon >= terms.budget.epsilon => {}
+            _ => _ = devices.insert(key, (terms, Vec::new())),
         }
     }
-    let mut releases: BTreeMap<(String, u32), Vec<Entry>> = BTreeMap::new();
     for recorded in ledger.releases().map_err(Failure::failed)? {
-        releases.entry((recorded.data.clone(), recorded.device)).or_default().push(recorded);
-    }
-    let none = Vec::new();
-    let rows: Vec<Row> = declared
-        .values()
-        .map(|terms| {
-            let key = (terms.data.clone(), terms.device);
-            row(terms, releases.get(&key).unwrap_or(&none))
-        })
-        .collect::<Result<_, _>>()
-        .map_err(Failure::failed)?;
-    match format {
-        Format::Json => {
-            let meaning = BTreeMap::from(MEANING);
-            output::json(&json!({ "ledger": path, "meaning": meaning, "devices": rows }))?;
+        if let Some((_, releases)) = devices.get_mut(&(recorded.data.clone(), recorded.device)) {
+            releases.push(recorded);
         }
-        Format::Text => output::text_out(&text(path, &rows))?,
     }
-    Ok(ExitCode::SUCCESS)
+    let rows = devices.values().map(|(terms, releases)| row(terms, releases));
+    let rows: Vec<Row> = rows.collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let meaning = BTreeMap::from(MEANING);
+    let value = json!({ "ledger": path, "meaning": meaning, "devices": rows });
+    output::print(format, &value, || text(path, &rows))
 }
 
 fn row(terms: &Declaration, releases: &[Entry]) -> Result<Row, AccountError> {
@@ -104,8 +87,7 @@ fn row(terms: &Declaration, releases: &[Entry]) -> Result<Row, AccountError> {
     let silent = releases.iter().map(|recorded| without_channel(recorded.event.clone()));
     let best = |costs: [Option<f64>; 3]| costs.into_iter().flatten().fold(f64::INFINITY, f64::min);
     let without_channel = best(costs(silent, delta)?);
-    let runs: std::collections::BTreeSet<&str> =
-        releases.iter().map(|recorded| recorded.run.as_str()).collect();
+    let runs: BTreeSet<&str> = releases.iter().map(|recorded| recorded.run.as_str()).collect();
     Ok(Row {
         data: terms.data.clone(),
         device: terms.device,
@@ -161,42 +143,25 @@ fn costs(
 }
 
 fn text(path: &Path, rows: &[Row]) -> String {
-    let header = [
-        "data",
-        ">device",
-        ">runs",
-        ">releases",
-        ">declared",
-        ">paper's sum",
-        ">provable",
-        ">gdp",
-        ">rdp",
-        ">pld",
+    let columns: [Column<Row>; 10] = [
+        ("data", |row| row.data.chars().take(8).collect()),
+        (">device", |row| row.device.to_string()),
+        (">runs", |row| row.runs.to_string()),
+        (">releases", |row| row.releases.to_string()),
+        (">declared", |row| round_up(row.declared)),
+        (">paper's sum", |row| round_up(row.claimed)),
+        (">provable", |row| round_up(row.provable)),
+        (">gdp", |row| or_dash(row.gdp)),
+        (">rdp", |row| or_dash(row.rdp)),
+        (">pld", |row| or_dash(row.pld)),
     ];
-    let optional = |value: Option<f64>| value.map_or("–".into(), round_up);
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            vec![
-                row.data.chars().take(8).collect(),
-                row.device.to_string(),
-                row.runs.to_string(),
-                row.releases.to_string(),
-                round_up(row.declared),
-                round_up(row.claimed),
-                round_up(row.provable),
-                optional(row.gdp),
-                optional(row.rdp),
-                optional(row.pld),
-            ]
-        })
-        .collect();
+    let heading = |name| if name == "claimed" { "paper's sum" } else { name };
     let meaning: Vec<String> =
-        MEANING.iter().map(|(name, words)| format!("{}: {words}.", column(name))).collect();
+        MEANING.iter().map(|(name, words)| format!("{}: {words}.", heading(name))).collect();
     let mut text = format!(
         "{}\n\n{}\n{}\n",
         path.display(),
-        table(&header, &cells),
+        output::columns(rows, &columns),
         wrap(&format!("ε at the declared δ of each device. {}", meaning.join(" ")), ""),
     );
     let worst = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);

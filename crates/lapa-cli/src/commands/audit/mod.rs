@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use lapa::budget::round_up;
-use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Options, Verdict, at_least};
+use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Finding, Options, Verdict, at_least};
 
 use super::run::{flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Printing};
+use crate::output::{self, Column, Printing, or_dash};
 use crate::progress::{AuditProgress, Mode};
 use source::Audited;
 
@@ -71,7 +70,7 @@ pub struct Arguments {
     printing: Printing,
 }
 
-/// What `--attack` takes.
+/// Values of `--attack`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Name {
     All,
@@ -95,7 +94,7 @@ impl Name {
     }
 }
 
-/// What `--budget` takes.
+/// Values of `--budget`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Budget {
     #[default]
@@ -132,30 +131,20 @@ pub fn execute(arguments: Arguments) -> Outcome {
         audit => audit?,
     };
     let page = audit.write(&out)?;
-    match arguments.printing.format {
-        Format::Json => output::json(&audit.findings)?,
-        Format::Text => output::text_out(&text(&audit, &page))?,
-    }
+    output::print(arguments.printing.format, &audit.findings, || text(&audit, &page))?;
     Ok(if audit.is_refuted() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn text(audit: &Audit, page: &Path) -> String {
-    let said = |epsilon: Option<f64>| epsilon.map_or("–".into(), round_up);
-    let rows: Vec<Vec<String>> = audit
-        .about_the_run()
-        .map(|finding| {
-            vec![
-                finding.attack.to_string(),
-                at_least(finding.epsilon_lower),
-                at_least(finding.epsilon_lower_gdp),
-                said(finding.epsilon_claimed_total),
-                said(finding.epsilon_provable),
-                finding.verdict.text().to_owned(),
-            ]
-        })
-        .collect();
-    let header = ["attack", ">ε ≥", ">Gaussian ε ≥", ">paper's sum", ">proven ε", "verdict"];
-    let mut text = output::table(&header, &rows);
+    let columns: [Column<Finding>; 6] = [
+        ("attack", |finding| finding.attack.to_string()),
+        (">ε ≥", |finding| at_least(finding.epsilon_lower)),
+        (">Gaussian ε ≥", |finding| at_least(finding.epsilon_lower_gdp)),
+        (">paper's sum", |finding| or_dash(finding.epsilon_claimed_total)),
+        (">proven ε", |finding| or_dash(finding.epsilon_provable)),
+        ("verdict", |finding| finding.verdict.text().to_owned()),
+    ];
+    let mut text = output::columns(audit.about_the_run(), &columns);
     let confidence = audit.findings.first().map_or(0.0, |finding| finding.confidence);
     text += &format!(
         "confidence {confidence}, δ = {:e}; the paper's sum covers all devices, the proven ε is that of \
@@ -167,13 +156,8 @@ fn text(audit: &Audit, page: &Path) -> String {
             text += &format!("{}: {}\n", finding.attack, finding.reason);
         }
     }
-    for finding in audit.about_the_paper() {
-        text += &format!(
-            "not about this run: {}: {}. {}\n",
-            finding.attack,
-            finding.verdict.text(),
-            finding.reason
-        );
+    for Finding { attack, verdict, reason, .. } in audit.about_the_paper() {
+        text += &format!("not about this run: {attack}: {}. {reason}\n", verdict.text());
     }
     for note in &audit.notes {
         text += &format!("{note}\n");

@@ -1,9 +1,7 @@
-//! What is audited: a finished run, or a configuration.
+//! Subject of an audit: a finished run, or a configuration.
 
 use std::path::{Path, PathBuf};
 
-use lapa::config::Experiment;
-use lapa::data::Dataset;
 use lapa::files::Folder;
 use lapa::run::{CheckedRun, RunError};
 use lapa_audit::{Attack, Audit, AuditError, Listener, Options, Statement, Subject};
@@ -13,12 +11,12 @@ use crate::commands::{Source, create_folder, load_data};
 use crate::failure::Failure;
 use crate::progress::Mode;
 
-/// What is audited.
+/// Subject of an audit.
 pub struct Audited {
     name: String,
     /// Of a finished run.
     folder: Option<PathBuf>,
-    /// What a finished run said of itself.
+    /// Privacy figures of a finished run.
     statement: Option<Statement>,
     subject: Subject,
 }
@@ -26,10 +24,13 @@ pub struct Audited {
 impl Audited {
     /// Reads the folder of a run, or a configuration with changes.
     pub fn read(path: Option<&Path>, changes: &[String], mode: Mode) -> Result<Self, Failure> {
-        match path {
-            Some(folder) if folder.is_dir() => Self::run(folder, changes, mode),
-            config => Self::configuration(config, changes, mode),
+        if let Some(folder) = path.filter(|path| path.is_dir()) {
+            return Self::run(folder, changes, mode);
         }
+        let source = Source { config: path.map(Into::into), change: changes.to_vec(), seed: None };
+        let (experiment, data) = source.prepare(None, mode)?;
+        let subject = Subject::new(experiment, data)?;
+        Ok(Self { name: source.name(), folder: None, statement: None, subject })
     }
 
     fn run(folder: &Path, changes: &[String], mode: Mode) -> Result<Self, Failure> {
@@ -48,28 +49,8 @@ impl Audited {
         let name = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let statement = Some(Statement::from(&summary.privacy));
-        Self::new(name, Some(folder.into()), statement, experiment, data)
-    }
-
-    fn configuration(
-        config: Option<&Path>,
-        changes: &[String],
-        mode: Mode,
-    ) -> Result<Self, Failure> {
-        let source =
-            Source { config: config.map(Into::into), change: changes.to_vec(), seed: None };
-        let (experiment, data) = source.prepare(None, mode)?;
-        Self::new(source.name(), None, None, experiment, data)
-    }
-
-    fn new(
-        name: String,
-        folder: Option<PathBuf>,
-        statement: Option<Statement>,
-        experiment: Experiment,
-        data: Dataset,
-    ) -> Result<Self, Failure> {
-        Ok(Self { name, folder, statement, subject: Subject::new(experiment, data)? })
+        let subject = Subject::new(experiment, data)?;
+        Ok(Self { name, folder: Some(folder.into()), statement, subject })
     }
 
     /// The folder for results, which is made if need be: as `--out` says, or beside what is audited.

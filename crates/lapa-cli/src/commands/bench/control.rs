@@ -1,15 +1,13 @@
-//! How fast transmit power is optimized.
+//! Speed of transmit power optimization.
 
 use std::hint::black_box;
-use std::time::Duration;
 
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_control::optimize::ddpg::{Agent, Batch, Learning, Replay, Sizes};
 use lapa_control::power::{NoiseRule, Objective, example};
 use lapa_privacy::mechanism::add_gaussian;
-use serde_json::{Map, Value, json};
 
-use super::median;
+use super::{Bench, median};
 use crate::failure::Failure;
 
 /// Sizes of P1 with 15 devices, as `bench/peers/ddpg.py`.
@@ -19,7 +17,8 @@ const EPISODE: usize = 200;
 
 /// Microseconds of one evaluation of P1 over 200 rounds, and steps of DDPG per second: an action, a
 /// step of a trivial environment and an update.
-pub fn measure(budget: Duration, figures: &mut Map<String, Value>) -> Result<(), Failure> {
+pub fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let budget = bench.budget;
     for (rule, name) in RULES {
         for devices in [15, 1000] {
             let mut problem = example(devices, EPISODE, rule);
@@ -34,7 +33,7 @@ pub fn measure(budget: Duration, figures: &mut Map<String, Value>) -> Result<(),
                 }
                 times.push(1e6 * start.elapsed().as_secs_f64() / repeats as f64);
             }
-            figures.insert(format!("p1_{name}_{devices}_us"), json!(median(times)));
+            bench.add(format!("p1_{name}_{devices}_us"), median(times));
         }
     }
     for (hidden, batch) in [(64, 64), (256, 256)] {
@@ -48,7 +47,7 @@ pub fn measure(budget: Duration, figures: &mut Map<String, Value>) -> Result<(),
             training.steps(STEPS);
             rates.push(STEPS as f64 / start.elapsed().as_secs_f64());
         }
-        figures.insert(format!("ddpg_{hidden}_steps_per_s"), json!(median(rates)));
+        bench.add(format!("ddpg_{hidden}_steps_per_s"), median(rates));
     }
     Ok(())
 }

@@ -1,19 +1,17 @@
-//! What sending over links costs, beside a round.
+//! Cost of sending over links, relative to a round.
 
 use std::hint::black_box;
-use std::time::Duration;
 
-use lapa::config::{Experiment, Override};
-use lapa::data::Dataset;
+use lapa::config::Experiment;
 use lapa::model::network;
 use lapa::radio::{Link, Links};
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::mechanism::add_gaussian;
 use lapa_wireless::ser::Modulation;
 use lapa_wireless::uplink::{Analog, Digital, Quantizer};
-use serde_json::{Map, Value, json};
 
-use super::{federation, median, median_ratio, turns};
+use super::{Bench, federation, median, median_ratio, turns};
+use crate::commands::overrides;
 use crate::failure::Failure;
 
 /// Standard deviation of an update's coordinates, and the scale that they are sent with.
@@ -23,7 +21,7 @@ const BITS: u32 = 8;
 const RANGE: f64 = 4.0 * SIGMA;
 
 fn experiment(flags: &[&str]) -> Result<Experiment, Failure> {
-    let flags = flags.iter().map(|flag| Override::parse(flag)).collect::<Result<Vec<_>, _>>()?;
+    let flags = overrides(&flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>())?;
     Ok(Experiment::from_toml("", "bench", &flags)?)
 }
 
@@ -34,20 +32,13 @@ fn links(experiment: &Experiment) -> Result<Vec<Link>, Failure> {
 
 /// The updates of the default devices over their links, as shares of a default round, all on one
 /// thread; and the links of very many devices.
-pub fn measure(
-    data: &Dataset,
-    budget: Duration,
-    figures: &mut Map<String, Value>,
-) -> Result<(), Failure> {
-    shares(data, budget, figures)?;
-    tables(budget, figures)
+pub fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    shares(bench)?;
+    tables(bench)
 }
 
-fn shares(
-    data: &Dataset,
-    budget: Duration,
-    figures: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+fn shares(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let data = bench.data;
     let experiment = experiment(&[])?;
     let links = links(&experiment)?;
     let network = network(&experiment.model, data.train.rows, data.train.cols, data.classes)
@@ -56,22 +47,17 @@ fn shares(
     add_gaussian(&mut update, SIGMA, &mut stream(0, Purpose::Noise, 1, 0))
         .map_err(Failure::failed)?;
     let quantizer = Quantizer::new(BITS, RANGE).map_err(Failure::failed)?;
-    let sinrs = || links.iter().map(|link| link.sinr);
-    let analog: Vec<Analog> = sinrs()
-        .map(|sinr| Analog::new(SIGMA, sinr))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::failed)?;
-    let digital: Vec<Digital> = sinrs()
-        .map(|sinr| Digital::new(quantizer, Modulation::Qpsk, sinr))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::failed)?;
+    let analog = links.iter().map(|link| Analog::new(SIGMA, link.sinr));
+    let analog: Vec<Analog> = analog.collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let digital = links.iter().map(|link| Digital::new(quantizer, Modulation::Qpsk, link.sinr));
+    let digital: Vec<Digital> = digital.collect::<Result<_, _>>().map_err(Failure::failed)?;
     let mut one = federation(data, 1)?;
     let mut failed = None;
     // Sending changes what is sent, so each turn has a copy; its time counts as well.
     let [mut amplitudes, mut levels] = [update.clone(), update.clone()];
     let rng = |device| stream(0, Purpose::Channel, 1, device);
     let [analog, digital, round] = turns(
-        budget,
+        bench.budget,
         [
             &mut || {
                 for (uplink, device) in analog.iter().zip(0..) {
@@ -97,13 +83,13 @@ fn shares(
     if let Some(error) = failed {
         return Err(Failure::failed(error));
     }
-    figures.insert("analog_share".into(), json!(median_ratio(&analog, &round)));
-    figures.insert("digital_share".into(), json!(median_ratio(&digital, &round)));
+    bench.add("analog_share", median_ratio(&analog, &round));
+    bench.add("digital_share", median_ratio(&digital, &round));
     Ok(())
 }
 
 /// Positions, channels and links of 100,000 devices, by what the receiver does.
-fn tables(budget: Duration, figures: &mut Map<String, Value>) -> Result<(), Failure> {
+fn tables(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let many = ["partition.scheme=iid", "partition.iid.devices=100000"];
     let with = |flags: &[&str]| experiment(&[&many, flags].concat());
     let imperfect = "transmit.perfect_sic=false";
@@ -119,10 +105,10 @@ fn tables(budget: Duration, figures: &mut Map<String, Value>) -> Result<(), Fail
     let run = |experiment: &Experiment| {
         let _ = black_box(links(experiment));
     };
-    let times = turns(budget, [&mut || run(&perfect), &mut || run(&matched), &mut || run(&mmse)]);
-    let names = ["", "_matched", "_mmse"];
-    for (name, times) in names.into_iter().zip(times) {
-        figures.insert(format!("link_table_100k{name}_seconds"), json!(median(times)));
+    let runs: [&mut dyn FnMut(); 3] =
+        [&mut || run(&perfect), &mut || run(&matched), &mut || run(&mmse)];
+    for (name, times) in ["", "_matched", "_mmse"].into_iter().zip(turns(bench.budget, runs)) {
+        bench.add(format!("link_table_100k{name}_seconds"), median(times));
     }
     Ok(())
 }

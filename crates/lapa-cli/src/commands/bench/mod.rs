@@ -5,12 +5,12 @@ mod links;
 
 use std::hint::black_box;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lapa::config::{Data, Experiment, Norm, Override};
+use lapa::config::{Data, Experiment, Norm};
 use lapa::data::{DataName, Dataset};
 use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Shape, Worker, cnn};
 use lapa::seed::{Purpose, stream};
@@ -81,36 +81,40 @@ pub fn execute(arguments: Arguments) -> Outcome {
         Ok(data) => (data, Some(started.elapsed().as_secs_f64())),
         Err(_) => (super::load_data(&super::SYNTHETIC, mode)?, None),
     };
-    let mut figures = Map::new();
-    figures.insert("data".into(), String::from(data.name.clone()).into());
-    let wanted = |part| arguments.only.is_none_or(|only| only == part);
-    let budget = Duration::from_secs_f64(arguments.seconds);
-    if wanted(Part::Gradient) {
-        mode.notice("measuring gradients …");
-        gradients(&data, budget, &mut figures)?;
+    let (budget, threads) = (Duration::from_secs_f64(arguments.seconds), arguments.threads);
+    let mut bench = Bench { data: &data, budget, threads, loading, figures: Map::new() };
+    bench.add("data", String::from(data.name.clone()));
+    type Measure = fn(&mut Bench<'_>) -> Result<(), Failure>;
+    let parts: [(Part, &str, Measure); 5] = [
+        (Part::Gradient, "gradients", gradients),
+        (Part::Round, "rounds", rounds),
+        (Part::Links, "links", links::measure),
+        (Part::Control, "power optimization", control::measure),
+        (Part::Process, "start-up and memory", process),
+    ];
+    for (part, name, measure) in parts {
+        if arguments.only.is_none_or(|only| only == part) {
+            mode.notice(&format!("measuring {name} …"));
+            measure(&mut bench)?;
+        }
     }
-    if wanted(Part::Round) {
-        mode.notice("measuring rounds …");
-        rounds(&data, arguments.threads, budget, &mut figures)?;
+    output::print(arguments.format, &bench.figures, || text(&bench.figures))
+}
+
+/// Conditions of the measurements, and the figures so far.
+struct Bench<'a> {
+    data: &'a Dataset,
+    budget: Duration,
+    threads: u32,
+    /// Seconds in which MNIST was loaded.
+    loading: Option<f64>,
+    figures: Map<String, Value>,
+}
+
+impl Bench<'_> {
+    fn add(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.figures.insert(name.into(), value.into());
     }
-    if wanted(Part::Links) {
-        mode.notice("measuring links …");
-        links::measure(&data, budget, &mut figures)?;
-    }
-    if wanted(Part::Control) {
-        mode.notice("measuring power optimization …");
-        control::measure(budget, &mut figures)?;
-    }
-    if wanted(Part::Process) {
-        mode.notice("measuring start-up and memory …");
-        figures.insert("load_mnist_seconds".into(), json!(loading));
-        process(&data.name, &mut figures)?;
-    }
-    match arguments.format {
-        Format::Json => output::json(&figures)?,
-        Format::Text => output::text_out(&text(&figures))?,
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the `tasks` in turns until the budget of each is used, at least 7 times; the seconds of
@@ -148,11 +152,8 @@ fn worker(norm: Norm, data: &Dataset) -> Result<(Worker, Vec<f32>), Failure> {
 }
 
 /// Samples per second of the three gradients, and of a large matrix product for scale.
-fn gradients(
-    data: &Dataset,
-    budget: Duration,
-    figures: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+fn gradients(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let data = bench.data;
     let samples: Vec<u32> = (0..BATCH as u32).collect();
     let batch = Batch { data: &data.train, samples: &samples };
     let (mut batch_norm, p) = worker(Norm::Batch, data)?;
@@ -164,7 +165,7 @@ fn gradients(
     let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];
     let [batch_norm, group_norm, per_sample, product] = turns(
-        budget,
+        bench.budget,
         [
             &mut || {
                 black_box(batch_norm.gradient(&p, batch, &mut g));
@@ -189,7 +190,7 @@ fn gradients(
         ("gemm_gflops", product_flops / median(product.iter().copied()) / 1e9),
         ("gemm_share", median_ratio(&product, &batch_norm) * batch_flops / product_flops),
     ] {
-        figures.insert(name.into(), json!(value));
+        bench.add(name, value);
     }
     Ok(())
 }
@@ -207,26 +208,17 @@ fn federation(data: &Dataset, threads: u32) -> Result<Simulation, Failure> {
         format!("partition.mix.iid_samples={sizes}"),
         format!("partition.mix.non_iid_samples={sizes}"),
     ];
-    let flags = flags.iter().map(|flag: &String| Override::parse(flag));
-    let flags = flags.collect::<Result<Vec<_>, _>>()?;
-    let experiment = Experiment::from_toml("", "bench", &flags)?;
+    let experiment = Experiment::from_toml("", "bench", &super::overrides(&flags)?)?;
     Simulation::new(experiment, data.clone()).map_err(Failure::failed)
 }
 
 /// Rounds on one thread and on `threads`, beside the bare gradients of the same batches.
-fn rounds(
-    data: &Dataset,
-    threads: u32,
-    budget: Duration,
-    figures: &mut Map<String, Value>,
-) -> Result<(), Failure> {
-    let (mut one, mut many) = (federation(data, 1)?, federation(data, threads)?);
-    let batches: Vec<Vec<u32>> = one
-        .partition()
-        .devices
-        .iter()
-        .map(|device| device.samples.iter().copied().step_by(10).collect())
-        .collect();
+fn rounds(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let data = bench.data;
+    let (mut one, mut many) = (federation(data, 1)?, federation(data, bench.threads)?);
+    let devices = one.partition().devices.iter();
+    let batches: Vec<Vec<u32>> =
+        devices.map(|device| device.samples.iter().copied().step_by(10).collect()).collect();
     let (mut worker, p) = worker(Norm::Batch, data)?;
     let mut gradient = vec![0.0; p.len()];
     let failed = std::cell::RefCell::new(None);
@@ -237,7 +229,7 @@ fn rounds(
     };
     let mut noisy = vec![0.0; p.len()];
     let [bare, noise, one_thread, all_threads] = turns(
-        budget,
+        bench.budget,
         [
             &mut || {
                 for samples in &batches {
@@ -270,28 +262,29 @@ fn rounds(
         ("round_overhead_share", 1.0 - median_ratio(&bare, &one_thread)),
         ("noise_share", median_ratio(&noise, &one_thread)),
     ] {
-        figures.insert(name.into(), json!(value));
+        bench.add(name, value);
     }
     Ok(())
 }
 
-/// What a person waits for or pays: start-up, and the memory of a run.
-fn process(data: &DataName, figures: &mut Map<String, Value>) -> Result<(), Failure> {
+/// Costs that a user notices: loading, start-up, and the memory of a run.
+fn process(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    bench.add("load_mnist_seconds", json!(bench.loading));
     let lapa = std::env::current_exe().map_err(Failure::failed)?;
     let help = || Command::new(&lapa).arg("--help").output();
     let [seconds] = turns(
         Duration::ZERO,
         [&mut || {
-            // Whether it works is for the tests to say; here only its time counts.
+            // Only its time counts here; tests check that it works.
             let _ = black_box(help());
         }],
     );
-    figures.insert("help_seconds".into(), json!(median(seconds)));
+    bench.add("help_seconds", median(seconds));
     let folder = std::env::temp_dir().join(format!("lapa-bench-{}", std::process::id()));
-    let run = short_run(&lapa, data, &folder);
+    let run = short_run(&lapa, &bench.data.name, &folder);
     // Only our own temporary folder; nothing depends on whether it goes.
     let _ = std::fs::remove_dir_all(&folder);
-    figures.insert("run_peak_memory_mb".into(), run?["peak_memory_mb"].clone());
+    bench.add("run_peak_memory_mb", run?["peak_memory_mb"].clone());
     Ok(())
 }
 
@@ -318,7 +311,7 @@ fn text(figures: &Map<String, Value>) -> String {
             Some(number) => format!("{number:.4}"),
             None => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
         };
-        text.push_str(&format!("{name:<36} {value}\n"));
+        text += &format!("{name:<36} {value}\n");
     }
     text
 }

@@ -5,18 +5,17 @@ mod report;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use lapa::config::{Entropy, ObserveDevices, PowerChoice};
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::run::RunError;
-use lapa::simulation::{Event, ExactLossError, Simulation};
+use lapa::simulation::{Event, ExactLoss, ExactLossError, Simulation};
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
 use lapa_control::phases::{MOST_CELLS, PhaseError};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Printing};
+use crate::output::{self, Printing};
 use crate::progress::{Mode, RoundProgress, patiently};
 use report::Report;
 
@@ -98,11 +97,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     warnings.iter().for_each(|warning| mode.notice(&format!("warning: {warning}")));
     let report = Report::new(&federation, pilot.rounds, &points, estimates, warnings)?;
     let plots = report.draw(&folder.join("bound"))?;
-    match arguments.printing.format {
-        Format::Json => output::json(&report.json(&plots)?)?,
-        Format::Text => output::text_out(&report.text(&plots))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    output::print(arguments.printing.format, &report.json(&plots)?, || report.text(&plots))
 }
 
 /// Refuses a model of which the estimates would keep more than memory should hold.
@@ -111,13 +106,12 @@ fn check_size(federation: &Simulation) -> Result<(), Failure> {
     // At each mark the model twice, and its gradient in 64 bits.
     let needed = parameters.saturating_mul(u64::from(PARTS + 1) * 16);
     if needed <= MOST_BYTES {
-        Ok(())
-    } else {
-        Err(Failure::usage(format!(
-            "the model has {parameters} parameters: its models and gradients along the run need \
-             {needed} bytes; the limit is {MOST_BYTES}"
-        )))
+        return Ok(());
     }
+    Err(Failure::usage(format!(
+        "the model has {parameters} parameters: its models and gradients along the run need \
+         {needed} bytes; the limit is {MOST_BYTES}"
+    )))
 }
 
 fn study(error: ExactLossError) -> Failure {
@@ -145,8 +139,7 @@ impl Pilot {
             .collect();
         let mut weights = vec![0.0; simulation.partition().devices.len()];
         let mut models = vec![(0, simulation.model().parameters.clone())];
-        let mut progress = RoundProgress::new(mode, rounds);
-        progress.start(0);
+        let mut progress = RoundProgress::new(mode, rounds, 0);
         let mut list = Vec::new();
         let run = simulation.run(&mut |simulation, event| {
             match event {
@@ -178,25 +171,24 @@ impl Pilot {
     ) -> Result<(Vec<Point>, Estimates), Failure> {
         let at =
             |parameters: &[f32]| federation.exact_loss(parameters, &self.weights, Some(samples));
-        let mut points = Vec::with_capacity(self.models.len());
-        for (round, parameters) in &self.models {
-            let found = at(parameters).map_err(study)?;
-            points.push(Point {
+        let point = |(round, parameters): &(u32, Vec<f32>)| {
+            let ExactLoss { loss, gradient, local_squares, .. } = at(parameters)?;
+            Ok(Point {
                 round: *round,
                 parameters: parameters.clone(),
-                loss: found.loss,
-                gradient: found.gradient,
-                local_squares: found.local_squares,
-            });
-        }
-        let mut curvatures = Vec::with_capacity(CURVATURES);
-        for place in 0..CURVATURES {
+                loss,
+                gradient,
+                local_squares,
+            })
+        };
+        let points: Vec<Point> =
+            self.models.iter().map(point).collect::<Result<_, _>>().map_err(study)?;
+        let curvature = |place: usize| {
             let point = &points[place * (points.len() - 1) / (CURVATURES - 1)];
-            let found = curvature(point, ITERATIONS, |parameters| {
-                at(parameters).map(|study| study.gradient)
-            });
-            curvatures.push(found.map_err(study)?);
-        }
+            curvature(point, ITERATIONS, |parameters| at(parameters).map(|study| study.gradient))
+        };
+        let curvatures: Vec<_> =
+            (0..CURVATURES).map(curvature).collect::<Result<_, _>>().map_err(study)?;
         let estimates = Estimates::from_pilot(&points, &curvatures).map_err(Failure::failed)?;
         Ok((points, estimates))
     }

@@ -1,4 +1,4 @@
-//! What is printed and drawn.
+//! The report of `lapa bound`, printed and drawn.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use lapa::config::{BoundForm, Control};
 use lapa::observe::number;
 use lapa::simulation::Simulation;
 use lapa_control::bound::{
-    Bound, Constants, DeviceNoise, Estimates, Point, RateCondition, RateLimit, Setting, Terms,
-    corrected, printed,
+    Bound, Constants, DeviceNoise, Estimates, Point, RateCondition, RateLimit, Setting, Spread,
+    Terms, corrected, printed,
 };
 use lapa_report::plot::{Figure, Series};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::output::table;
+use crate::output::{paths, table};
 
 /// Multiples of δ for which the limit of the learning rate is shown, beside δ = 1.
 const MULTIPLES: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
@@ -37,7 +37,7 @@ struct Three {
 struct Form {
     #[serde(skip)]
     name: &'static str,
-    /// Why there is none.
+    /// Reason why there is none.
     error: Option<String>,
     #[serde(with = "number::optional")]
     contraction: Option<f64>,
@@ -48,7 +48,7 @@ struct Form {
     terms: Option<Terms>,
     #[serde(with = "number::optional")]
     total: Option<f64>,
-    /// Whether the measured gap stays below it wherever it was measured.
+    /// True if the measured gap stays below it wherever it was measured.
     measured_below: Option<bool>,
     /// True if it promises nothing: after the last round it is not below the gap of the first model.
     vacuous: Option<bool>,
@@ -103,13 +103,12 @@ impl Report {
             coordinates: federation.network().parameter_count(),
             rounds,
         };
-        let measured: Vec<Measured> = points
-            .iter()
-            .map(|point| {
-                let gap = point.loss - estimates.lowest_loss;
-                Measured { round: point.round, loss: point.loss, gap }
-            })
-            .collect();
+        let measured = points.iter().map(|&Point { round, loss, .. }| Measured {
+            round,
+            loss,
+            gap: loss - estimates.lowest_loss,
+        });
+        let measured: Vec<Measured> = measured.collect();
         let form = |form, name, setting: &Setting| Form::new(form, name, setting, &measured);
         let agreeing =
             Setting { constants: Constants { dissimilarity: 1.0, ..constants }, ..setting.clone() };
@@ -166,62 +165,29 @@ impl Report {
     }
 
     pub fn text(&self, plots: &[PathBuf; 2]) -> String {
-        let mut text = self.constants_text();
-        text.push_str(&self.rate_text());
-        text.push_str(&self.bounds_text());
-        let plots = plots.each_ref().map(|path| path.display().to_string()).join(" and ");
-        text.push_str(&format!("plots: {plots}\n"));
-        text
+        let (constants, rate, bounds) =
+            (self.constants_text(), self.rate_text(), self.bounds_text());
+        format!("{constants}{rate}{bounds}plots: {}\n", paths(plots))
     }
 
     fn constants_text(&self) -> String {
         let Estimates { secants, curvatures, convexity, dissimilarity_squared, .. } =
             self.estimates;
-        let row = |name: &str, estimated: f64, configured: f64, seen: String| {
-            vec![name.into(), digits(estimated), digits(configured), seen]
-        };
-        let curvatures = curvatures.map_or(String::new(), |curvatures| {
-            format!(
-                "; largest curvatures {} to {}",
-                digits(curvatures.least),
-                digits(curvatures.most)
-            )
-        });
+        let (ours, theirs) = (&self.estimated, &self.configured);
+        let range = |of: Spread| format!("{} to {}", digits(of.least), digits(of.most));
+        let median = |of: Spread| format!("{}, median {}", range(of), digits(of.median));
+        let curvatures =
+            curvatures.map_or(String::new(), |of| format!("; largest curvatures {}", range(of)));
+        let smoothness = format!("gradient secants {}{curvatures}", range(secants));
+        let above_zero = digits(self.estimates.convexity_above_zero);
+        let convexity = format!("{}; with F* = 0: {above_zero}", median(convexity));
+        let dissimilarity = format!("δ² {}", median(dissimilarity_squared));
         let rows = [
-            row(
-                "L",
-                self.estimated.smoothness,
-                self.configured.smoothness,
-                format!(
-                    "gradient secants {} to {}{curvatures}",
-                    digits(secants.least),
-                    digits(secants.most)
-                ),
-            ),
-            row(
-                "μ",
-                self.estimated.convexity,
-                self.configured.convexity,
-                format!(
-                    "{} to {}, median {}; with F* = 0: {}",
-                    digits(convexity.least),
-                    digits(convexity.most),
-                    digits(convexity.median),
-                    digits(self.estimates.convexity_above_zero)
-                ),
-            ),
-            row(
-                "δ",
-                self.estimated.dissimilarity,
-                self.configured.dissimilarity,
-                format!(
-                    "δ² {} to {}, median {}",
-                    digits(dissimilarity_squared.least),
-                    digits(dissimilarity_squared.most),
-                    digits(dissimilarity_squared.median)
-                ),
-            ),
-        ];
+            ("L", ours.smoothness, theirs.smoothness, smoothness),
+            ("μ", ours.convexity, theirs.convexity, convexity),
+            ("δ", ours.dissimilarity, theirs.dissimilarity, dissimilarity),
+        ]
+        .map(|(name, ours, theirs, seen)| vec![name.into(), digits(ours), digits(theirs), seen]);
         format!(
             "{}The estimates use the devices' exact losses and gradients. Do not copy them into \
              [control] unless the data are\npublic or synthetic: the powers would leak the data.\n\n\
@@ -245,10 +211,8 @@ impl Report {
             cells.resize(3 + columns.len(), "–".into());
             cells
         };
-        let deltas: Vec<String> = columns
-            .iter()
-            .map(|row| format!(">λ < at δ = {}", digits(row.dissimilarity)))
-            .collect();
+        let delta = |row: &RateLimit| format!(">λ < at δ = {}", digits(row.dissimilarity));
+        let deltas: Vec<String> = columns.iter().map(delta).collect();
         let mut header = vec!["bound", ">A", "condition on λ"];
         header.extend(deltas.iter().map(String::as_str));
         format!(
@@ -279,22 +243,20 @@ impl Report {
         let last = self.measured.last().map_or(f64::NAN, |point| point.gap);
         let mut text = table(&header, &self.forms().map(row));
         if self.forms().iter().any(|form| form.vacuous == Some(true)) {
-            text.push_str(&format!(
-                "vacuous: not below the initial gap {}, so the bound says nothing about training\n",
-                digits(self.estimates.initial_gap)
-            ));
+            let gap = digits(self.estimates.initial_gap);
+            text += &format!(
+                "vacuous: not below the initial gap {gap}, so the bound says nothing about training\n"
+            );
         }
         for form in self.forms() {
             if let Some(error) = &form.error {
-                text.push_str(&format!("no {} bound: {error}\n", form.name));
+                text += &format!("no {} bound: {error}\n", form.name);
             }
         }
-        text.push_str(&format!(
-            "measured after {} rounds: {} (one run; the bounds hold in expectation)\n",
-            self.rounds,
-            digits(last),
-        ));
-        text
+        let (rounds, last) = (self.rounds, digits(last));
+        text + &format!(
+            "measured after {rounds} rounds: {last} (one run; the bounds hold in expectation)\n"
+        )
     }
 }
 
@@ -305,8 +267,11 @@ impl Form {
         setting: &Setting,
         measured: &[Measured],
     ) -> Result<Self, Failure> {
-        let Setting { constants, .. } = setting;
-        let condition = condition(form, constants, setting.squared_weights())?;
+        let constants = &setting.constants;
+        // Rounding may leave a little more than 1 of a single device's weight.
+        let squared_weights = setting.squared_weights().min(1.0);
+        let condition =
+            RateCondition::new(form, constants, squared_weights).map_err(Failure::failed)?;
         let bound = match form {
             BoundForm::Printed => printed(setting, None),
             BoundForm::Corrected => corrected(setting),
@@ -315,6 +280,7 @@ impl Form {
             Ok(bound) => (Some(bound), None),
             Err(error) => (None, Some(error.to_string())),
         };
+        let multiples = if constants.dissimilarity > 1.0 { &MULTIPLES[..] } else { &[1.0] };
         let terms = bound.as_ref().map(Bound::last);
         let below = |bound: &Bound| {
             measured.iter().all(|point| point.gap <= bound.after[point.round as usize].total())
@@ -325,11 +291,7 @@ impl Form {
             contraction: bound.as_ref().map(|bound| bound.contraction),
             learning_rate_limit: condition.limit(),
             learning_rate_holds: condition.holds(),
-            tightening: if constants.dissimilarity > 1.0 {
-                condition.tightening(&MULTIPLES)
-            } else {
-                condition.tightening(&[1.0])
-            },
+            tightening: condition.tightening(multiples),
             terms,
             total: terms.as_ref().map(Terms::total),
             measured_below: bound.as_ref().map(below),
@@ -337,15 +299,6 @@ impl Form {
             bound,
         })
     }
-}
-
-fn condition(
-    form: BoundForm,
-    constants: &Constants,
-    squared_weights: f64,
-) -> Result<RateCondition, Failure> {
-    // Rounding may leave a little more than 1 of a single device's weight.
-    RateCondition::new(form, constants, squared_weights.min(1.0)).map_err(Failure::failed)
 }
 
 /// Four significant digits.

@@ -3,13 +3,13 @@
 mod read;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use lapa::budget::{PrivacySummary, adversary, round_up};
 use lapa::config::{Entropy, Experiment};
 use lapa::observe::number;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::failure::Outcome;
 use crate::output::{self, Format, count, wrap};
@@ -115,54 +115,32 @@ impl Figures {
         } else {
             "below the spent ε, so it promises too much"
         };
-        let mut meanings = vec![
-            ("proven ε", round_up(self.epsilon_provable), format!("{proven}{factor}")),
-            (
-                "spent ε",
-                round_up(self.epsilon_spent),
-                "odometer reading, ε that the worst device has used up so far".into(),
-            ),
-            (
-                "the paper's ε, per device",
-                round_up(self.epsilon_claimed_worst),
-                format!(
-                    "the paper's formula, summed over the rounds of the worst device; {verdict}"
-                ),
-            ),
+        let without_channel =
+            self.epsilon_without_channel.filter(|_| experiment.channel_trust() > 0.0);
+        let proven = format!("{proven}{factor}");
+        let claimed =
+            format!("the paper's formula, summed over the rounds of the worst device; {verdict}");
+        let odometer = "odometer reading, ε that the worst device has used up so far";
+        let total = "the same, summed over all devices; nobody's privacy loss, because devices \
+                     hold different records";
+        let silent = "spent ε if no channel noise is counted";
+        let delta = "probability with which the guarantee may fail; choose it well below \
+                     1/(number of records)";
+        let figures = [
+            ("proven ε", Some(self.epsilon_provable), proven),
+            ("spent ε", Some(self.epsilon_spent), odometer.into()),
+            ("the paper's ε, per device", Some(self.epsilon_claimed_worst), claimed),
+            ("the paper's ε, in total", self.epsilon_claimed_total, total.into()),
+            ("spent ε, no channel noise", without_channel, silent.into()),
         ];
-        if let Some(total) = self.epsilon_claimed_total {
-            meanings.push((
-                "the paper's ε, in total",
-                round_up(total),
-                "the same, summed over all devices; nobody's privacy loss, because devices hold \
-                 different records"
-                    .into(),
-            ));
-        }
-        if let Some(epsilon) = self.epsilon_without_channel.filter(|_| trusts_channel(experiment)) {
-            meanings.push((
-                "spent ε, no channel noise",
-                round_up(epsilon),
-                "spent ε if no channel noise is counted".into(),
-            ));
-        }
-        meanings.push((
-            "δ",
-            format!("{:e}", self.delta),
-            "probability with which the guarantee may fail; choose it well below 1/(number of \
-             records)"
-                .into(),
-        ));
-        meanings
+        let shown = |(name, value, meaning)| Some((name, round_up(value?), meaning));
+        let delta = ("δ", format!("{:e}", self.delta), delta.into());
+        figures.into_iter().filter_map(shown).chain([delta]).collect()
     }
 }
 
 /// The largest ε whose factor e^ε says anything.
 const MOST_READABLE: f64 = 30.0;
-
-fn trusts_channel(experiment: &Experiment) -> bool {
-    experiment.channel_trust() > 0.0
-}
 
 /// Unit, adjacency and adversary in one line; empty without noise.
 pub fn protection(experiment: &Experiment) -> String {
@@ -191,23 +169,17 @@ struct Explained {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let run = Explained::read(arguments.folder)?;
-    match arguments.format {
-        Format::Json => output::json(&run.json())?,
-        Format::Text => output::text_out(&run.text())?,
-    }
-    Ok(ExitCode::SUCCESS)
+    output::print(arguments.format, &run.json(), || run.text())
 }
 
 impl Explained {
-    fn json(&self) -> serde_json::Value {
-        let meanings = self.figures.meanings(&self.experiment);
-        let meanings: Vec<_> = meanings
-            .iter()
-            .map(|(name, value, meaning)| {
-                serde_json::json!({ "figure": name, "value": value, "meaning": meaning })
-            })
-            .collect();
-        serde_json::json!({
+    fn json(&self) -> Value {
+        let meanings = self.figures.meanings(&self.experiment).into_iter();
+        let meanings = meanings.map(
+            |(name, value, meaning)| json!({ "figure": name, "value": value, "meaning": meaning }),
+        );
+        let meanings: Vec<Value> = meanings.collect();
+        json!({
             "folder": self.folder,
             "finished": self.finished,
             "round": self.round,

@@ -4,12 +4,10 @@ mod sweep;
 mod table;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use lapa::config::{Aggregate, Experiment};
-use lapa::radio::Threshold;
-use lapa::radio::{Link, LinkError, Links};
+use lapa::radio::{Link, LinkError, Links, Threshold};
 use serde_json::{Map, Value};
 
 use crate::failure::Outcome;
@@ -60,24 +58,16 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let experiment = arguments.source.experiment()?;
-    let (folder, mode) = (&arguments.out, Mode::choose(false));
-    match arguments.sweep {
-        Some(quantity) => {
-            let sweep = patiently(mode, "computing the links", || {
-                sweep::Sweep::new(&experiment, arguments.round, quantity)
-            })?;
-            super::create_folder(folder)?;
-            sweep.show(folder, arguments.format)?;
-        }
-        None => {
-            let table = patiently(mode, "computing the links", || {
-                table::Table::new(&experiment, arguments.round)
-            })?;
-            super::create_folder(folder)?;
-            table.show(folder, arguments.format)?;
-        }
+    let Arguments { out, format, round, .. } = arguments;
+    let (mode, what) = (Mode::choose(false), "computing the links");
+    if let Some(quantity) = arguments.sweep {
+        let sweep = patiently(mode, what, || sweep::Sweep::new(&experiment, round, quantity))?;
+        super::create_folder(&out)?;
+        return sweep.show(&out, format);
     }
-    Ok(ExitCode::SUCCESS)
+    let table = patiently(mode, what, || table::Table::new(&experiment, round))?;
+    super::create_folder(&out)?;
+    table.show(&out, format)
 }
 
 /// The links of all devices in a round.
@@ -124,13 +114,7 @@ fn limits(aggregate: &Aggregate) -> Vec<Limit> {
 
 /// A value for each threshold, by its key.
 fn by_limit<V: Into<Value>>(limits: &[Limit], value: impl Fn(&Limit) -> V) -> Map<String, Value> {
-    let keyed = limits.iter().filter_map(|limit| Some((limit.key.clone()?, value(limit).into())));
-    keyed.collect()
-}
-
-/// "a.svg and a.png"
-fn paths(plots: &[PathBuf; 2]) -> String {
-    plots.each_ref().map(|path| path.display().to_string()).join(" and ")
+    limits.iter().filter_map(|limit| Some((limit.key.clone()?, value(limit).into()))).collect()
 }
 
 /// A rate in a table.

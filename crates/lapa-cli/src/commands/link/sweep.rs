@@ -10,11 +10,11 @@ use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Limit, by_limit, limits, paths, rate};
-use crate::failure::Failure;
-use crate::output::{self, Format, table};
+use super::{Limit, by_limit, limits, rate};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Format, paths, table};
 
-/// What is varied.
+/// Quantity that is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Quantity {
     /// Transmit power of all devices, from 0.001 to 10 times transmit.max_power_w.
@@ -25,13 +25,24 @@ pub enum Quantity {
     Antennas,
 }
 
+/// Texts about a quantity.
+struct Texts {
+    /// In file names.
+    name: &'static str,
+    /// Above a column.
+    header: &'static str,
+    /// Along an axis.
+    label: &'static str,
+}
+
 impl Quantity {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Power => "power",
-            Self::Noise => "noise",
-            Self::Antennas => "antennas",
-        }
+    fn texts(self) -> Texts {
+        let (name, header, label) = match self {
+            Self::Power => ("power", ">power (W)", "Transmit power (W)"),
+            Self::Noise => ("noise", ">noise (dBm)", "Noise power at each antenna (dBm)"),
+            Self::Antennas => ("antennas", ">antennas", "Number of antennas"),
+        };
+        Texts { name, header, label }
     }
 
     fn places(self, experiment: &Experiment) -> Vec<Place> {
@@ -49,7 +60,7 @@ impl Quantity {
     }
 }
 
-/// Where on the horizontal axis.
+/// Place on the horizontal axis.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Place {
@@ -59,20 +70,21 @@ enum Place {
 }
 
 impl Place {
-    fn apply(self, experiment: &mut Experiment) {
+    /// Sets the quantity in a configuration; returns its key and value.
+    fn apply(self, experiment: &mut Experiment) -> String {
         match self {
-            Self::PowerW(power) => experiment.transmit.power_w = Powers::All(power),
-            Self::NoisePowerW(power) => experiment.radio.noise_power_w = power,
-            Self::Antennas(antennas) => experiment.radio.antennas = antennas,
-        }
-    }
-
-    /// Its key and value.
-    fn describe(self) -> String {
-        match self {
-            Self::PowerW(power) => format!("transmit.power_w = {power:.3e}"),
-            Self::NoisePowerW(power) => format!("radio.noise_power_w = {power:.3e}"),
-            Self::Antennas(antennas) => format!("radio.antennas = {antennas}"),
+            Self::PowerW(power) => {
+                experiment.transmit.power_w = Powers::All(power);
+                format!("transmit.power_w = {power:.3e}")
+            }
+            Self::NoisePowerW(power) => {
+                experiment.radio.noise_power_w = power;
+                format!("radio.noise_power_w = {power:.3e}")
+            }
+            Self::Antennas(antennas) => {
+                experiment.radio.antennas = antennas;
+                format!("radio.antennas = {antennas}")
+            }
         }
     }
 
@@ -89,7 +101,7 @@ impl Place {
     }
 }
 
-/// What all devices together have at one place.
+/// Links of all devices at one value of the quantity.
 #[derive(Serialize)]
 struct Point {
     #[serde(flatten)]
@@ -123,9 +135,9 @@ impl Sweep {
         let mut points = Vec::new();
         for place in quantity.places(experiment) {
             let mut varied = experiment.clone();
-            place.apply(&mut varied);
+            let setting = place.apply(&mut varied);
             let (_, links) = super::links(&varied, round)
-                .map_err(|error| Failure::usage(format!("with {}: {error}", place.describe())))?;
+                .map_err(|error| Failure::usage(format!("with {setting}: {error}")))?;
             let ser = Quantiles::of(links.iter().map(|link| link.ser));
             let sinr = Quantiles::of(links.iter().map(|link| link.sinr));
             // Links without a device are an error above.
@@ -146,29 +158,24 @@ impl Sweep {
     }
 
     /// Draws and prints.
-    pub fn show(&self, folder: &Path, format: Format) -> Result<(), Failure> {
-        let (label, log) = match self.quantity {
-            Quantity::Power => ("Transmit power (W)", true),
-            Quantity::Noise => ("Noise power at each antenna (dBm)", false),
-            Quantity::Antennas => ("Number of antennas", true),
-        };
+    pub fn show(&self, folder: &Path, format: Format) -> Outcome {
+        // Decibels are logarithms already.
+        let (Texts { name, label, .. }, log) =
+            (self.quantity.texts(), self.quantity != Quantity::Noise);
         let points: Vec<(f64, Quantiles)> =
             self.points.iter().map(|point| (point.place.shown().0, point.ser)).collect();
-        let thresholds: Vec<f64> = self.limits.iter().filter_map(Limit::ser).collect();
-        let stem = folder.join(format!("link-{}", self.quantity.name()));
+        let ser = |limit: &Limit| match limit.threshold {
+            Threshold::Ser(most) => Some(most),
+            _ => None,
+        };
+        let thresholds: Vec<f64> = self.limits.iter().filter_map(ser).collect();
+        let stem = folder.join(format!("link-{name}"));
         let plots = lapa_report::plot::plot_sweep(label, log, &points, &thresholds, &stem)?;
-        match format {
-            Format::Json => output::json(&self.points),
-            Format::Text => output::text_out(&self.text(&plots)),
-        }
+        output::print(format, &self.points, || self.text(&plots))
     }
 
     fn text(&self, plots: &[PathBuf; 2]) -> String {
-        let varied = match self.quantity {
-            Quantity::Power => ">power (W)",
-            Quantity::Noise => ">noise (dBm)",
-            Quantity::Antennas => ">antennas",
-        };
+        let varied = self.quantity.texts().header;
         let titles: Vec<String> =
             self.limits.iter().map(|limit| format!(">{}", limit.title)).collect();
         let mut header = vec![varied, ">SER (median)", ">min", ">max", ">SINR (dB, median)"];
@@ -185,19 +192,10 @@ impl Sweep {
             cells
         };
         let rows: Vec<Vec<String>> = self.points.iter().map(cells).collect();
-        let mut text = table(&header, &rows);
-        text.push_str("last columns: number of devices that may transmit at each threshold\n");
-        text.push_str(&format!("plots: {}\n", paths(plots)));
-        text
-    }
-}
-
-impl Limit {
-    /// A threshold on the symbol error rate.
-    fn ser(&self) -> Option<f64> {
-        match self.threshold {
-            Threshold::Ser(most) => Some(most),
-            _ => None,
-        }
+        format!(
+            "{}last columns: number of devices that may transmit at each threshold\nplots: {}\n",
+            table(&header, &rows),
+            paths(plots)
+        )
     }
 }

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use lapa::config::{Experiment, Places};
 use lapa::model::network;
 use lapa::observe::{Quantiles, number};
-use lapa::radio::Threshold;
-use lapa::radio::{Airtime, AnalogConfig, Link, Links, UplinkConfig};
+use lapa::radio::{Airtime, AnalogConfig, Link, Links, Threshold, UplinkConfig};
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Limit, by_limit, limits, paths, rate};
-use crate::failure::Failure;
-use crate::output::{self, Format, count, table};
+use super::{Limit, by_limit, limits, rate};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Column, Format, count, paths, table};
 
 /// Devices shown in the text table before the rest is only counted.
 const MOST_ROWS: usize = 60;
@@ -42,7 +41,7 @@ struct Row {
     /// The same for every threshold, in the order of the columns.
     #[serde(skip)]
     passes: Vec<bool>,
-    /// Whether it sends in a run of this configuration.
+    /// True if it sends in a run of this configuration.
     sends: bool,
     #[serde(with = "number")]
     energy_j: f64,
@@ -57,24 +56,25 @@ pub struct Table<'a> {
     rows: Vec<Row>,
     coordinates: usize,
     bytes: u64,
-    /// How many devices send, and what that costs.
+    /// Number of devices that send, and the cost of that.
     round: (usize, Airtime),
 }
 
 impl<'a> Table<'a> {
     pub fn new(experiment: &'a Experiment, round: u32) -> Result<Self, Failure> {
-        let usage = |error: &dyn std::error::Error| Failure::usage(error.to_string());
+        fn usage(error: impl std::error::Error) -> Failure {
+            Failure::usage(error.to_string())
+        }
         let (places, links) = super::links(experiment, round)?;
         let (rows, cols, classes) = SHAPE;
-        let network =
-            network(&experiment.model, rows, cols, classes).map_err(|error| usage(&error))?;
+        let network = network(&experiment.model, rows, cols, classes).map_err(usage)?;
         let coordinates = network.parameter_count();
         let mut transmit = experiment.transmit.clone();
         if transmit.uplink.is_ideal() {
             // It costs nothing; what the links would cost says more.
             transmit.uplink = UplinkConfig::Analog(AnalogConfig {});
         }
-        let uplink = transmit.uplink.build(&transmit).map_err(|error| usage(&error))?;
+        let uplink = transmit.uplink.build(&transmit).map_err(usage)?;
         let limits = limits(&experiment.aggregate);
         let threshold = experiment.aggregate.threshold;
         let ideal = experiment.transmit.uplink.is_ideal();
@@ -82,8 +82,7 @@ impl<'a> Table<'a> {
         let sends = |link: &Link| all || link.passes(&threshold);
         let row = |link: &Link| -> Result<Row, Failure> {
             let device = link.device;
-            let cost =
-                uplink.airtime(&transmit, coordinates, &[*link]).map_err(|error| usage(&error))?;
+            let cost = uplink.airtime(&transmit, coordinates, &[*link]).map_err(usage)?;
             Ok(Row {
                 device,
                 region: places.placement(device).region.map(|region| region + 1),
@@ -102,59 +101,39 @@ impl<'a> Table<'a> {
         };
         let rows = links.iter().map(row).collect::<Result<_, _>>()?;
         let senders: Vec<Link> = links.iter().filter(|link| sends(link)).copied().collect();
-        let cost =
-            uplink.airtime(&transmit, coordinates, &senders).map_err(|error| usage(&error))?;
+        let cost = uplink.airtime(&transmit, coordinates, &senders).map_err(usage)?;
         let (bytes, round) = (uplink.bytes(coordinates), (senders.len(), cost));
         Ok(Self { experiment, places, links, limits, rows, coordinates, bytes, round })
     }
 
     /// Draws and prints.
-    pub fn show(&self, folder: &Path, format: Format) -> Result<(), Failure> {
+    pub fn show(&self, folder: &Path, format: Format) -> Outcome {
         let regions: &[_] = match &self.experiment.radio.places {
             Places::Positions(_) => &[],
             Places::Regions(regions) => regions,
         };
-        let plots = lapa_report::plot::plot_links(
-            &self.places,
-            &self.links,
-            regions,
-            &folder.join("link"),
-        )?;
-        match format {
-            Format::Json => output::json(&self.rows),
-            Format::Text => output::text_out(&self.text(&plots)),
-        }
+        let stem = folder.join("link");
+        let plots = lapa_report::plot::plot_links(&self.places, &self.links, regions, &stem)?;
+        output::print(format, &self.rows, || self.text(&plots))
     }
 
     fn text(&self, plots: &[PathBuf; 2]) -> String {
-        let titles: Vec<String> = self.limits.iter().map(|limit| limit.title.clone()).collect();
-        let mut header = vec![
-            ">device",
-            ">region",
-            ">distance (m)",
-            ">path loss (dB)",
-            ">‖h‖² (dB)",
-            ">power (W)",
-            ">SNR (dB)",
-            ">SINR (dB)",
-            ">SER",
-        ];
-        header.extend(titles.iter().map(String::as_str));
-        header.push(">energy (J)");
+        let titles = self.limits.iter().map(|limit| limit.title.as_str());
+        let header = COLUMNS.iter().map(|(name, _)| *name).chain(titles).chain([">energy (J)"]);
+        let cells = |row: &Row| {
+            let passes = row.passes.iter().map(|&pass| if pass { "✓" } else { "·" }.to_owned());
+            let energy = format!("{:.3e}", row.energy_j);
+            COLUMNS.iter().map(|(_, cell)| cell(row)).chain(passes).chain([energy]).collect()
+        };
         let shown: Vec<Vec<String>> = self.rows.iter().take(MOST_ROWS).map(cells).collect();
-        let mut text = table(&header, &shown);
+        let mut text = table(&header.collect::<Vec<_>>(), &shown);
         if self.rows.len() > MOST_ROWS {
-            text.push_str(&format!(
-                "… and {}\n",
-                count(self.rows.len() - MOST_ROWS, "more device")
-            ));
+            text += &format!("… and {}\n", count(self.rows.len() - MOST_ROWS, "more device"));
         }
         for line in self.summary() {
-            text.push_str(&line);
-            text.push('\n');
+            text += &format!("{line}\n");
         }
-        text.push_str(&format!("plots: {}\n", paths(plots)));
-        text
+        text + &format!("plots: {}\n", paths(plots))
     }
 
     fn summary(&self) -> Vec<String> {
@@ -168,11 +147,13 @@ impl<'a> Table<'a> {
             passed.collect::<Vec<_>>().join(", ")
         )];
         // As ratios: decibels of a silent device would spoil a median.
-        let sinr = Quantiles::of(self.links.iter().map(|link| link.sinr));
-        let ser = Quantiles::of(self.links.iter().map(|link| link.ser));
-        let power = Quantiles::of(self.links.iter().map(|link| link.power.0));
-        let noise = Quantiles::of(self.links.iter().map(|link| link.receiver_noise().sqrt()));
-        if let (Some(sinr), Some(ser), Some(power), Some(noise)) = (sinr, ser, power, noise) {
+        let of = |value: fn(&Link) -> f64| Quantiles::of(self.links.iter().map(value));
+        if let (Some(sinr), Some(ser), Some(power), Some(noise)) = (
+            of(|link| link.sinr),
+            of(|link| link.ser),
+            of(|link| link.power.0),
+            of(|link| link.receiver_noise().sqrt()),
+        ) {
             let db = |ratio: f64| format!("{:.1}", Db::of(ratio).0);
             let dbm = |watt: f64| format!("{:.1}", Dbm::from(Watt(watt)).0);
             lines.push(format!(
@@ -213,19 +194,15 @@ impl<'a> Table<'a> {
     }
 }
 
-fn cells(row: &Row) -> Vec<String> {
-    let mut cells = vec![
-        row.device.to_string(),
-        row.region.map_or("-".into(), |region| region.to_string()),
-        format!("{:.2}", row.distance_m),
-        format!("{:.2}", row.path_loss_db),
-        format!("{:.2}", row.gain_db),
-        format!("{:.3e}", row.power_w),
-        format!("{:.2}", row.snr_db),
-        format!("{:.2}", row.sinr_db),
-        rate(row.ser),
-    ];
-    cells.extend(row.passes.iter().map(|&passed| if passed { "✓" } else { "·" }.into()));
-    cells.push(format!("{:.3e}", row.energy_j));
-    cells
-}
+/// Columns before those of the thresholds.
+const COLUMNS: [Column<Row>; 9] = [
+    (">device", |row| row.device.to_string()),
+    (">region", |row| row.region.map_or("-".into(), |region| region.to_string())),
+    (">distance (m)", |row| format!("{:.2}", row.distance_m)),
+    (">path loss (dB)", |row| format!("{:.2}", row.path_loss_db)),
+    (">‖h‖² (dB)", |row| format!("{:.2}", row.gain_db)),
+    (">power (W)", |row| format!("{:.3e}", row.power_w)),
+    (">SNR (dB)", |row| format!("{:.2}", row.snr_db)),
+    (">SINR (dB)", |row| format!("{:.2}", row.sinr_db)),
+    (">SER", |row| rate(row.ser)),
+];

@@ -18,7 +18,7 @@ use lapa_control::phases::{
 
 use super::run::{Screen, flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, Printing};
+use crate::output::{self, Printing};
 use crate::progress::{ChoiceProgress, Mode};
 
 pub use show::sentence;
@@ -83,10 +83,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         Settings::from(experiment.control.ddpg).check_for(devices).map_err(PhaseError::from)?;
     }
     notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
-    let agent = match &arguments.agent {
-        Some(path) => Some(load_agent(path, &experiment)?),
-        None => None,
-    };
+    let agent = arguments.agent.as_deref().map(|path| load_agent(path, &experiment)).transpose()?;
     let ledger = ledger(&arguments, &experiment, &out)?;
     let is_new = !out.exists();
     super::create_folder(&out)?;
@@ -151,11 +148,9 @@ fn compare(
         let text = with_powers(experiment, &best.powers_w, ledger)?.to_toml();
         show::write_text(&out.join("powers.toml"), &text)?;
     }
-    match arguments.printing.format {
-        Format::Json => output::json(&choices)?,
-        Format::Text => output::text_out(&show::table_of(&choices, experiment, best, out))?,
-    }
-    Ok(ExitCode::SUCCESS)
+    output::print(arguments.printing.format, &choices, || {
+        show::text(&choices, experiment, best, out)
+    })
 }
 
 /// The choice whose powers are kept: of those that are as good as the best but for rounding, the
@@ -168,12 +163,12 @@ fn best<'a>(choices: &'a [Choice], wanted: Option<&str>) -> Option<&'a Choice> {
     candidates.find(|choice| choice.objective <= least * (1.0 + 1e-9))
 }
 
-/// What `--only` and `--choose` take.
+/// Values of `--only` and `--choose`.
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(PowerMethod::ALL.map(PowerMethod::name))
 }
 
-/// Where a pilot on private data is charged: where the one that is given was.
+/// Ledger that a pilot on private data is charged to: that of the given pilot, if there is one.
 fn ledger(arguments: &Arguments, experiment: &Experiment, out: &Path) -> Result<PathBuf, Failure> {
     let given = match &arguments.pilot {
         Some(pilot) => RunFolder::open(pilot)?.experiment()?.run.ledger,
@@ -201,20 +196,22 @@ fn optimizers(arguments: &Arguments) -> Result<Vec<PowerMethod>, Failure> {
 /// off is as good as free: the pilot goes on, and its ledger is charged no second time.
 fn folder(arguments: &Arguments, mode: Mode) -> Result<PathBuf, Failure> {
     if let Some(out) = &arguments.out {
+        if is_free(out) || has_only_a_pilot(out) {
+            return Ok(out.clone());
+        }
         let pilot = out.join("pilot");
-        return match is_free(out) || has_only_a_pilot(out) {
-            true => Ok(out.clone()),
-            false if pilot.join("config.resolved.toml").is_file() => Err(Failure::usage(format!(
-                "--out {} already exists and is not empty: choose another folder, and add --pilot {} \
-                 to reuse the pilot run in it, which may have been charged to budgets",
-                out.display(),
+        let mut message = format!(
+            "--out {} already exists and is not empty: choose another folder",
+            out.display()
+        );
+        if pilot.join("config.resolved.toml").is_file() {
+            message += &format!(
+                ", and add --pilot {} to reuse the pilot run in it, which may have been charged to \
+                 budgets",
                 pilot.display()
-            ))),
-            false => Err(Failure::usage(format!(
-                "--out {} already exists and is not empty: choose another folder",
-                out.display()
-            ))),
-        };
+            );
+        }
+        return Err(Failure::usage(message));
     }
     let name = arguments.source.name();
     let numbered = |n: u32| Path::new("runs").join(format!("{name}-power-{n}"));

@@ -11,7 +11,7 @@ use lapa_control::phases::Choice;
 use lapa_report::plot::{Figure, Series};
 
 use crate::failure::Failure;
-use crate::output::table;
+use crate::output::{Column, columns};
 
 /// A choice in one line.
 pub fn sentence(choice: &Choice) -> String {
@@ -46,44 +46,30 @@ fn rounds(switching_round: &SwitchingRound) -> String {
     }
 }
 
+/// Columns of the table.
+const COLUMNS: [Column<Choice>; 9] = [
+    ("method", |choice| choice.optimizer.name().into()),
+    (">J/full", |choice| format!("{:.4}", choice.objective_relative)),
+    (">T_th", |choice| rounds(&choice.switching_round)),
+    (">shortfall", |choice| round_up(choice.worst_under_noising)),
+    (">Σp² W", |choice| format!("{:.4}", choice.total_power_w)),
+    (">ε", |choice| figure(choice.epsilon)),
+    (">ε κ=0", |choice| figure(choice.epsilon_without_channel)),
+    (">evaluations", |choice| choice.evaluations.to_string()),
+    (">seconds", |choice| format!("{:.2}", choice.seconds)),
+];
+
 /// The table and what follows from it.
-pub fn table_of(
+pub fn text(
     choices: &[Choice],
     experiment: &Experiment,
     best: Option<&Choice>,
     out: &Path,
 ) -> String {
-    let header = [
-        "method",
-        ">J/full",
-        ">T_th",
-        ">shortfall",
-        ">Σp² W",
-        ">ε",
-        ">ε κ=0",
-        ">evaluations",
-        ">seconds",
-    ];
-    let rows: Vec<Vec<String>> = choices
-        .iter()
-        .map(|choice| {
-            vec![
-                choice.optimizer.name().into(),
-                format!("{:.4}", choice.objective_relative),
-                rounds(&choice.switching_round),
-                round_up(choice.worst_under_noising),
-                format!("{:.4}", choice.total_power_w),
-                figure(choice.epsilon),
-                figure(choice.epsilon_without_channel),
-                choice.evaluations.to_string(),
-                format!("{:.2}", choice.seconds),
-            ]
-        })
-        .collect();
     let mut text = format!(
         "\n{}T_th (of {} rounds): min/median/max over the devices. ε at δ = {:e}, \
          privacy.channel_trust = {}.\n",
-        table(&header, &rows),
+        columns(choices, &COLUMNS),
         experiment.run.rounds,
         experiment.delta(),
         experiment.channel_trust(),
@@ -94,31 +80,25 @@ pub fn table_of(
              {policy:.4}.\n"
         );
     }
-    if let Some(best) = best {
-        let gain = 100.0 * (1.0 - best.objective_relative);
-        text += &if gain >= 0.05 {
-            format!(
-                "{} lowers the noise terms of the bound by {gain:.1} % compared with full power.\n",
-                best.optimizer.name()
-            )
-        } else {
-            format!(
-                "No method beats full power by more than 0.05 %; chosen: {}.\n",
-                best.optimizer.name()
-            )
-        };
-        if best.worst_under_noising > 1.0 {
-            text += "Some devices have less noise than privacy requires: the sum rule allows that. Use \
-                     control.switch.rule = \"per-device\" or control.noise = \"top-up\" to avoid \
-                     it.\n";
-        }
-        text += &format!(
-            "Results: {0}. Next: lapa run {0}/powers.toml (the powers of {1})\n",
-            out.display(),
-            best.optimizer.name()
-        );
+    text + &best.map_or(String::new(), |best| conclusion(best, out))
+}
+
+/// Gain and shortfall of the best choice, and the next command.
+fn conclusion(best: &Choice, out: &Path) -> String {
+    let (name, gain) = (best.optimizer.name(), 100.0 * (1.0 - best.objective_relative));
+    let mut text = if gain >= 0.05 {
+        format!(
+            "{name} lowers the noise terms of the bound by {gain:.1} % compared with full power.\n"
+        )
+    } else {
+        format!("No method beats full power by more than 0.05 %; chosen: {name}.\n")
+    };
+    if best.worst_under_noising > 1.0 {
+        text += "Some devices have less noise than privacy requires: the sum rule allows that. Use \
+                 control.switch.rule = \"per-device\" or control.noise = \"top-up\" to avoid it.\n";
     }
-    text
+    let out = out.display();
+    text + &format!("Results: {out}. Next: lapa run {out}/powers.toml (the powers of {name})\n")
 }
 
 /// Curves begin below this, so that a search's first tries do not set the scale.
@@ -140,7 +120,7 @@ pub fn write(choices: &[Choice], out: &Path) -> Result<(), Failure> {
             .map(|&(evaluations, best)| (evaluations as f64, best))
             .filter(|(_, best)| *best <= MOST_SHOWN)
             .collect();
-        // What is known at once is a level to beat.
+        // A result that is known at once is a level to beat.
         if let [(_, level)] = points[..] {
             points = vec![(1.0, level), (most, level)];
         }

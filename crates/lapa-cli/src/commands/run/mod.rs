@@ -6,7 +6,6 @@ mod stages;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
@@ -60,7 +59,8 @@ pub struct Arguments {
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.printing.quiet);
+    let Printing { quiet, format } = arguments.printing;
+    let mode = Mode::choose(quiet);
     let ready = match &arguments.resume {
         Some(folder) => resume(folder, &arguments, mode)?,
         None => create(&arguments, mode)?,
@@ -89,26 +89,17 @@ pub fn execute(arguments: Arguments) -> Outcome {
     };
     screen.finish();
     match end {
-        PhaseOutcome::Finished(summary) => {
-            report::finished(&summary, &screen, &folder, arguments.printing.format)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        PhaseOutcome::Finished(summary) => report::finished(&summary, &screen, &folder, format),
         PhaseOutcome::Stopped { round } => {
-            report::stopped(
-                &format!("stopped after round {round}"),
-                &folder,
-                arguments.printing.format,
-            )?;
-            Ok(ExitCode::FAILURE)
+            report::stopped(&format!("stopped after round {round}"), &folder, format)
         }
         PhaseOutcome::StoppedBefore { .. } => {
-            report::stopped("stopped before the run", &folder, arguments.printing.format)?;
-            Ok(ExitCode::FAILURE)
+            report::stopped("stopped before the run", &folder, format)
         }
     }
 }
 
-/// What is about to run.
+/// A run that can start.
 enum Ready {
     /// Rounds.
     Run(Box<Run>),
@@ -116,13 +107,12 @@ enum Ready {
     Staged { experiment: Box<Experiment>, data: Box<Dataset>, out: PathBuf },
 }
 
-/// Whether Ctrl-C was pressed.
+/// A break if Ctrl-C was pressed.
 pub(super) fn flow() -> ControlFlow<()> {
     if INTERRUPTED.load(Ordering::Relaxed) {
-        ControlFlow::Break(())
-    } else {
-        ControlFlow::Continue(())
+        return ControlFlow::Break(());
     }
+    ControlFlow::Continue(())
 }
 
 /// Lets Ctrl-C end the work soon, after saying `words`.
@@ -162,21 +152,21 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
 }
 
 fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
-    let threads = |experiment: &mut Experiment| {
-        if let Some(threads) = arguments.threads {
-            experiment.run.threads = threads as usize;
+    let (mut experiment, folder) = match interrupted(path)? {
+        Some(experiment) => (experiment, None),
+        None => {
+            let folder = RunFolder::open(path)?;
+            (folder.experiment()?, Some(folder))
         }
     };
-    if let Some(mut experiment) = interrupted(path)? {
-        threads(&mut experiment);
-        let data = super::load_data(&experiment.data, mode)?;
+    if let Some(threads) = arguments.threads {
+        experiment.run.threads = threads as usize;
+    }
+    let data = super::load_data(&experiment.data, mode)?;
+    let Some(folder) = folder else {
         let (experiment, data, out) = (experiment.into(), data.into(), path.into());
         return Ok(Ready::Staged { experiment, data, out });
-    }
-    let folder = RunFolder::open(path)?;
-    let mut experiment = folder.experiment()?;
-    threads(&mut experiment);
-    let data = super::load_data(&experiment.data, mode)?;
+    };
     let run = patiently(mode, "preparing the run", || Run::resume(folder, experiment, data));
     Ok(Ready::Run(run?.into()))
 }

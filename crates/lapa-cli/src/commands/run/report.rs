@@ -1,22 +1,22 @@
-//! What is printed at the end of a run.
+//! Summary of a run, printed at its end.
 
 use std::path::Path;
+use std::process::ExitCode;
 
 use lapa::budget::{PrivacySummary, round_up};
-use lapa::observe::DeviceRecords;
+use lapa::observe::{DeviceRecord, DeviceRecords};
 use lapa::run::{Summary, SwitchingRound, UnderNoised};
 use serde_json::json;
 
 use super::Screen;
 use crate::commands::explain::Figures;
-use crate::failure::Failure;
-use crate::output::{self, Format, count, table};
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Column, Format, count};
 
 /// The links of the last round, for all devices up to a screenful; nothing without radio.
 pub fn link_table(devices: &DeviceRecords) -> String {
     const MOST_ROWS: usize = 30;
     let summary = devices.summary();
-    let db = |db: f64| format!("{db:.1}");
     let (Some(sinr), Some(ser)) = (summary.sinr_db, summary.ser) else { return String::new() };
     if sinr.min.is_infinite() && sinr.min > 0.0 {
         return String::new();
@@ -27,52 +27,42 @@ pub fn link_table(devices: &DeviceRecords) -> String {
     };
     if rows.is_empty() {
         return format!(
-            "Links in the last round: SINR {} to {} dB, median {}; symbol error rate {:.1e} to {:.1e}, \
-             median {:.1e}; {} transmitted\n",
-            db(sinr.min),
-            db(sinr.max),
-            db(sinr.median),
+            "Links in the last round: SINR {:.1} to {:.1} dB, median {:.1}; symbol error rate {:.1e} \
+             to {:.1e}, median {:.1e}; {} transmitted\n",
+            sinr.min,
+            sinr.max,
+            sinr.median,
             ser.min,
             ser.max,
             ser.median,
             count(summary.count as usize, "device"),
         );
     }
-    let header =
-        [">device", ">SINR (dB)", ">SER", "sends", ">weight", ">σ artificial", ">σ channel"];
-    let rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|device| {
-            vec![
-                device.device.to_string(),
-                db(device.sinr_db),
-                format!("{:.1e}", device.ser),
-                if device.selected { "yes" } else { "no" }.into(),
-                format!("{:.3}", device.weight),
-                format!("{:.2e}", device.sigma_artificial),
-                format!("{:.2e}", device.sigma_channel),
-            ]
-        })
-        .collect();
-    format!("Links in the last round (details: `lapa link`):\n{}", table(&header, &rows))
+    let columns: [Column<DeviceRecord>; 7] = [
+        (">device", |device| device.device.to_string()),
+        (">SINR (dB)", |device| format!("{:.1}", device.sinr_db)),
+        (">SER", |device| format!("{:.1e}", device.ser)),
+        ("sends", |device| if device.selected { "yes" } else { "no" }.into()),
+        (">weight", |device| format!("{:.3}", device.weight)),
+        (">σ artificial", |device| format!("{:.2e}", device.sigma_artificial)),
+        (">σ channel", |device| format!("{:.2e}", device.sigma_channel)),
+    ];
+    let table = output::columns(rows, &columns);
+    format!("Links in the last round (details: `lapa link`):\n{table}")
 }
 
-pub fn finished(
-    summary: &Summary,
-    screen: &Screen,
-    folder: &Path,
-    format: Format,
-) -> Result<(), Failure> {
-    if format == Format::Json {
-        let mut value = serde_json::to_value(summary).map_err(Failure::failed)?;
-        value["folder"] = json!(folder);
-        value["peak_memory_mb"] = json!(peak_memory_mb());
-        return output::json(&value);
-    }
+pub fn finished(summary: &Summary, screen: &Screen, folder: &Path, format: Format) -> Outcome {
+    let mut value = serde_json::to_value(summary).map_err(Failure::failed)?;
+    value["folder"] = json!(folder);
+    value["peak_memory_mb"] = json!(peak_memory_mb());
+    output::print(format, &value, || text(summary, screen, folder))
+}
+
+fn text(summary: &Summary, screen: &Screen, folder: &Path) -> String {
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let percent = summary.accuracy.map_or("–".into(), |a| format!("{:.2} %", 100.0 * a));
     let loss = summary.loss.map_or("–".into(), |loss| format!("{loss:.4}"));
-    output::text_out(&format!(
+    format!(
         "\n{}Test accuracy {percent}, loss {loss} after {} in {:.1} s\n\
          Uplink {:.1} MB, downlink {:.1} MB, {}{}\n\
          {}{}\n\
@@ -87,20 +77,18 @@ pub fn finished(
         noise_control(summary),
         privacy(&summary.privacy, &screen.protection, folder),
         folder.display(),
-    ))
+    )
 }
 
-/// When the channel's noise took over, and who had too little; nothing where it never does.
+/// Last round with artificial noise, and the shortfall of noise; nothing without noise control.
 fn noise_control(summary: &Summary) -> String {
     let Some(switching_round) = &summary.switching_round else { return String::new() };
-    let mut text = match switching_round {
-        SwitchingRound::All(round) => format!("Last round with artificial noise: {round}"),
-        SwitchingRound::Each(_) => match switching_round.spread() {
-            Some([least, median, most]) => format!(
-                "Last round with artificial noise: {least} to {most} over the devices, median {median}"
-            ),
-            None => "No device transmitted".into(),
-        },
+    let mut text = match (switching_round, switching_round.spread()) {
+        (SwitchingRound::All(round), _) => format!("Last round with artificial noise: {round}"),
+        (_, Some([least, median, most])) => format!(
+            "Last round with artificial noise: {least} to {most} over the devices, median {median}"
+        ),
+        (_, None) => "No device transmitted".into(),
     };
     text += &format!(", of {}", summary.rounds);
     if let UnderNoised { device_rounds: releases @ 1.., worst_factor: Some(worst) } =
@@ -115,7 +103,7 @@ fn noise_control(summary: &Summary) -> String {
     text + "\n"
 }
 
-/// What the radio cost.
+/// Cost of the radio.
 fn air(summary: &Summary) -> String {
     let silent = match summary.outages {
         0 => String::new(),
@@ -139,15 +127,12 @@ fn privacy(summary: &PrivacySummary, protection: &str, folder: &Path) -> String 
     )
 }
 
-pub fn stopped(what: &str, folder: &Path, format: Format) -> Result<(), Failure> {
+pub fn stopped(what: &str, folder: &Path, format: Format) -> Outcome {
     let folder = folder.display().to_string();
     let command = format!("lapa run --resume {folder}");
-    match format {
-        Format::Json => output::json(
-            &json!({ "stopped": true, "what": what, "folder": folder, "resume": command }),
-        ),
-        Format::Text => output::text_out(&format!("\n{what}; continue with: {command}\n")),
-    }
+    let value = json!({ "stopped": true, "what": what, "folder": folder, "resume": command });
+    output::print(format, &value, || format!("\n{what}; continue with: {command}\n"))?;
+    Ok(ExitCode::FAILURE)
 }
 
 /// The most memory this process has held, where the system tells (Linux).

@@ -1,4 +1,4 @@
-//! What is shown while rounds go on.
+//! Display of a run in progress.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ pub struct Screen {
     rounds: u32,
     /// The links of the last round.
     pub links: String,
-    /// What the run protects, and against whom.
+    /// Unit of protection and adversary of the run.
     pub protection: String,
 }
 
@@ -51,8 +51,7 @@ impl Screen {
                     done if done == self.rounds => mode.notice("all rounds are already finished"),
                     done => mode.notice(&format!("resuming after round {done}")),
                 }
-                let bar = self.progress.insert(RoundProgress::new(mode, experiment.run.rounds));
-                bar.start(done);
+                self.progress = Some(RoundProgress::new(mode, self.rounds, done));
             }
             RunEvent::Warning(text) => match &self.progress {
                 Some(progress) => progress.say(&format!("warning: {text}")),

@@ -1,4 +1,4 @@
-//! What is shown of pilot, choice and run.
+//! Display of pilot, choice and run.
 
 use std::ops::ControlFlow;
 
