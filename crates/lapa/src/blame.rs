@@ -152,8 +152,8 @@ impl Blame for RunError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Config(_) | Self::Changed { .. } => Kind::Config,
-            Self::OtherData { .. } => Kind::Data,
+            Self::Config(_) | Self::Changed(_) => Kind::Config,
+            Self::OtherData(_) => Kind::Data,
             Self::Federation(error) => error.kind(),
             Self::Privacy(error) => error.kind(),
             Self::Ledger { .. } | Self::NoLedger { .. } | Self::Forgotten { .. } => Kind::Ledger,

@@ -193,10 +193,12 @@ pub(crate) fn check_same_run(
     let began = program(&before.version, &before.kernels);
     let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
     if began != now {
-        return Err(RunError::OtherProgram { path: folder.path().into(), began, now });
+        return Err(RunError::invalid(folder.path())(format!(
+            "the run began with {began}, this is {now}; going on would mix two roundings in one run"
+        )));
     }
     if before.experiment != folder::fingerprint(experiment) {
-        return Err(RunError::Changed { path: folder.path().join(folder::CONFIG) });
+        return Err(RunError::Changed(folder.path().join(folder::CONFIG)));
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ impl Manifest {
                 self.data.keyed_files == now.keyed_files
             }
         };
-        if same { Ok(()) } else { Err(RunError::OtherData { path: folder.into() }) }
+        if same { Ok(()) } else { Err(RunError::OtherData(folder.into())) }
     }
 }
 
