@@ -175,7 +175,7 @@ impl Blame for RemoteError {
             Self::Config { .. } | Self::Devices(_) => Kind::Config,
             Self::Records(_) => Kind::Data,
             Self::Refused(_) => Kind::Refused,
-            Self::LostLedger { .. } | Self::SeveralAccounts { .. } => Kind::Ledger,
+            Self::Ledger(_) => Kind::Ledger,
             Self::Privacy(error) => error.kind(),
             Self::Federation(error) => error.kind(),
             Self::Run(error) => error.kind(),

@@ -9,9 +9,9 @@ mod setup;
 pub use crate::error::{Cancelled, TooLarge};
 pub use driver::Event;
 pub use exact_loss::{ExactLoss, ExactLossError, LocalLoss};
-pub(crate) use memory::{Load, threads};
+pub(crate) use memory::{check_memory, threads};
 pub use setup::Setup;
-pub(crate) use setup::{check, repeat};
+pub(crate) use setup::{check, draws, repeat};
 
 use crate::budget::{Books, PrivacyError, PrivacySummary};
 use crate::config::Experiment;
