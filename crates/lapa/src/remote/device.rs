@@ -138,16 +138,9 @@ impl Device {
         let network = crate::model::network(&experiment.model, rows, cols, classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
         simulation::check(&experiment, shape, &network)?;
-        let (largest, updates, threads, test_images) = (records.len() as u32, 1, 1, 0);
-        simulation::check_memory(
-            &experiment,
-            shape,
-            &network,
-            largest,
-            updates,
-            threads,
-            test_images,
-        )?;
+        // One update at a time, on one thread, and no test images.
+        let largest = records.len() as u32;
+        simulation::check_memory(&experiment, shape, &network, largest, 1, 1, 0)?;
         let mut made = Self::new(experiment, device, sizes, network.parameter_count(), ledger)?;
         made.label_counts = vec![0; classes];
         records.labels.iter().for_each(|&label| made.label_counts[usize::from(label)] += 1);
