@@ -271,7 +271,8 @@ struct Columns(Map<String, Value>);
 impl Columns {
     fn push(&mut self, row: impl IntoIterator<Item = (String, Value)>) {
         for (key, value) in row {
-            if let Value::Array(column) = self.0.entry(key).or_insert_with(|| Value::Array(vec![])) {
+            if let Value::Array(column) = self.0.entry(key).or_insert_with(|| Value::Array(vec![]))
+            {
                 column.push(value);
             }
         }

@@ -89,7 +89,7 @@ impl DeviceLedger {
 
     /// Records the device's label histogram for a cost.
     pub fn record_histogram(&mut self, run: &str, cost: f64) -> Result<Recorded, RemoteError> {
-        let limited = self.budget.filter().is_some();
+        let limited = self.budget.filter.is_some();
         if cost.is_nan() || cost <= 0.0 || (limited && cost.is_infinite()) {
             return Err(self.strange_cost(cost, "a number above 0".into()).into());
         }
@@ -114,7 +114,7 @@ impl DeviceLedger {
         Ok(Spending {
             epsilon: self.budget.provable(spent, &mut self.odometer)?,
             declared: self.budget.epsilon(),
-            delta: self.budget.delta(),
+            delta: self.budget.delta,
             left: left(capacity, spent),
             capacity,
             releases: releases.iter().filter(|entry| entry.data == OWN).count() as u32,
@@ -146,7 +146,7 @@ impl DeviceLedger {
         self.ledger.begin_run(run, &data, &listed)?;
         let (capacity, epsilon) = (self.budget.capacity(), self.budget.epsilon());
         let (mut rest, mut passes) = (left(capacity, self.spent()?), false);
-        if let (Some(fraction), Some(_)) = (self.run_fraction, self.budget.filter()) {
+        if let (Some(fraction), Some(_)) = (self.run_fraction, &self.budget.filter) {
             let own = self.ledger.own_spent(run, self.account, None)?;
             rest = rest.min(left(fraction * capacity, own));
             passes = add_up(own, cost) > (fraction * capacity).next_up();
@@ -168,8 +168,8 @@ impl DeviceLedger {
 
     fn check_cost(&self, cost: f64) -> Result<(), Refusal> {
         let finite = cost.is_finite();
-        let (fits, allowed) = match self.budget.filter() {
-            _ if !self.budget.is_noisy() => {
+        let (fits, allowed) = match &self.budget.filter {
+            _ if !self.budget.noisy => {
                 (cost == f64::INFINITY, "infinity, since no noise is added".into())
             }
             None => (cost > 0.0 && finite, "a finite number above 0".into()),

@@ -107,7 +107,7 @@ impl BaseStation {
         let classes = if let Model::Configured(data) = &model { data.classes } else { 0 };
         let prepared = prepare(&experiment, model, &devices)?;
         for info in &devices {
-            check_budget(info, prepared.budgets[info.device as usize].filter())?;
+            check_budget(info, prepared.budgets[info.device as usize].filter.as_ref())?;
         }
         let mut again = None;
         let (mut log, mut federation) = if began {

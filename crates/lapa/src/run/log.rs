@@ -109,7 +109,7 @@ impl RunLog {
     /// Writes a checkpoint of the rounds so far.
     pub fn checkpoint(&mut self, federation: &Federation) -> Result<(), RunError> {
         self.metrics.sync()?;
-        let (bytes, asked) = (self.metrics.len(), federation.books.asked());
+        let (bytes, asked) = (self.metrics.len(), federation.books.asked);
         save_checkpoint(self.folder(), &federation.station, asked, bytes, self.seconds)
     }
 

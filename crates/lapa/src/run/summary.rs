@@ -54,9 +54,9 @@ impl Summary {
         seconds: f64,
     ) -> Result<Self, PrivacyError> {
         let summary = Self {
-            rounds: federation.station().round(),
+            rounds: federation.station.round(),
             seconds,
-            devices: federation.station().public_samples().len() as u32,
+            devices: federation.station.public_samples().len() as u32,
             switching_round: switching_round(federation),
             privacy: federation.privacy()?,
             ..Self::default()
@@ -94,7 +94,7 @@ impl Simulation {
         records: &[RoundRecord],
         seconds: f64,
     ) -> Result<Summary, FederationError> {
-        Ok(Summary::new(records, self.federation_mut(), seconds)?)
+        Ok(Summary::new(records, &mut self.federation, seconds)?)
     }
 }
 

@@ -30,7 +30,7 @@ use devices::Devices;
 /// K simulated devices and their base station, in memory; no files but the ledger.
 pub struct Simulation {
     devices: Devices,
-    federation: Federation,
+    pub(crate) federation: Federation,
 }
 
 impl Simulation {
@@ -59,15 +59,6 @@ impl Simulation {
     pub fn redraw(&mut self, seed: u64) {
         self.devices.draws.seed = seed;
         self.federation.radio.draws.seed = seed;
-    }
-
-    /// The base station's side.
-    pub fn federation(&self) -> &Federation {
-        &self.federation
-    }
-
-    pub(crate) fn federation_mut(&mut self) -> &mut Federation {
-        &mut self.federation
     }
 
     /// The base station.

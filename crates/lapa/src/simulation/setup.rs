@@ -87,17 +87,15 @@ impl Setup {
         let network = Arc::new(network);
         let evaluator = Evaluator::new(network.clone(), data.test.clone(), threads)?;
         let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
-        let draws = Draws { entropy: experiment.run.entropy, seed };
-        let mut radio = Radio::new(&experiment, draws)?;
+        let mut radio = Radio::new(&experiment, draws(&experiment))?;
         radio.try_links(&station.participants())?;
         let origin = data.origin();
-        let held = partition.devices.iter().map(|device| &*device.samples);
-        let partition_digest = partition_digest(held);
+        let digest = partition_digest(partition.devices.iter().map(|device| &*device.samples));
         let devices = Devices::new(&experiment, data, partition, samples, network, threads)?;
         let prepared = Prepared {
             experiment,
             origin,
-            partition: partition_digest,
+            partition: digest,
             station,
             radio,
             budgets,
