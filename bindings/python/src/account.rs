@@ -1,6 +1,6 @@
 //! `lapa.account`, `lapa.calibrate` and `lapa.Filter`.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp};
 use lapa_privacy::calibrate::noise_multiplier;
@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::convert::lock;
 use crate::error::Raise;
 
 type Maker = fn() -> Box<dyn Accountant>;
@@ -147,7 +148,7 @@ pub struct Filter {
 impl Filter {
     /// The filter, while no other thread has it.
     pub fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `lapa.Allocator`: who may spend how much of a budget in which round, over numpy gradients.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::allocate::{
@@ -10,10 +10,11 @@ use lapa_privacy::allocate::{
 };
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::{Value, json};
 
-use crate::device::Values;
+use crate::convert::lock;
+use crate::device::{Values, vectors};
 use crate::error::Raise;
 
 /// Shares a budget over rounds and devices: "lapa", "uniform", "arb" or "optimal-split".
@@ -37,12 +38,6 @@ pub struct Allocator {
     inner: Mutex<Box<dyn Inner>>,
     name: String,
     seed: u64,
-}
-
-impl Allocator {
-    fn lock(&self) -> MutexGuard<'_, Box<dyn Inner>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[pymethods]
@@ -108,12 +103,8 @@ impl Allocator {
                 })
             })
             .collect::<PyResult<Vec<Ask>>>()?;
-        let costs = self.lock().allocate(round, &asks);
-        let dict = PyDict::new(py);
-        for (ask, cost) in asks.iter().zip(costs.by_device) {
-            dict.set_item(ask.device, cost)?;
-        }
-        Ok(dict)
+        let costs = lock(&self.inner).allocate(round, &asks);
+        asks.iter().map(|ask| ask.device).zip(costs.by_device).into_py_dict(py)
     }
 
     /// Learns from a finished round: the noisy gradients as they were received, the weights they were
@@ -126,33 +117,30 @@ impl Allocator {
         weights: BTreeMap<u32, f64>,
         sigmas: Option<BTreeMap<u32, f64>>,
     ) -> PyResult<()> {
-        let gradients: Vec<(u32, Vec<f32>)> = gradients
-            .into_iter()
-            .map(|(device, gradient)| (device, gradient.as_array().to_vec()))
-            .collect();
-        let len = gradients.first().map_or(0, |(_, gradient)| gradient.len());
+        let gradients = vectors(gradients);
+        let len = gradients.values().next().map_or(0, Vec::len);
         let mut global = vec![0.0f32; len];
         let mut devices = Vec::with_capacity(gradients.len());
-        for (device, gradient) in &gradients {
+        for (&device, gradient) in &gradients {
             if gradient.len() != len || gradient.iter().any(|value| !value.is_finite()) {
                 return Err(PyValueError::new_err(format!(
                     "the gradient of device {device} is not finite or has another length"
                 )));
             }
-            let weight = of(Some(&weights), "weights", *device, 0.0)?;
-            let sigma = of(sigmas.as_ref(), "sigmas", *device, 0.0)?;
+            let weight = of(Some(&weights), "weights", device, 0.0)?;
+            let sigma = of(sigmas.as_ref(), "sigmas", device, 0.0)?;
             global.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += weight as f32 * g);
-            devices.push(DeviceTranscript { device: *device, weight, gradient, sigma });
+            devices.push(DeviceTranscript { device, weight, gradient, sigma });
         }
         let transcript = Transcript { round, devices: &devices, global: &global };
         let mut rng = stream(self.seed, Purpose::Allocate, round.into(), 0);
-        self.lock().observe(&transcript, &mut rng);
+        lock(&self.inner).observe(&transcript, &mut rng);
         Ok(())
     }
 
     /// All that later decisions depend on, as JSON text.
     fn state(&self) -> PyResult<String> {
-        serde_json::to_string(&self.lock().state())
+        serde_json::to_string(&lock(&self.inner).state())
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
@@ -160,7 +148,7 @@ impl Allocator {
     fn restore(&self, state: &str) -> PyResult<()> {
         let state = serde_json::from_str(state)
             .map_err(|error| PyValueError::new_err(format!("state: {error}")))?;
-        self.lock().restore(state).map_err(Raise::raise)
+        lock(&self.inner).restore(state).map_err(Raise::raise)
     }
 
     /// "lapa", "uniform", "arb" or "optimal-split".
@@ -172,13 +160,9 @@ impl Allocator {
 
 /// The number of a device, or what stands for absent numbers.
 fn of(numbers: Option<&BTreeMap<u32, f64>>, what: &str, device: u32, absent: f64) -> PyResult<f64> {
-    match numbers {
-        None => Ok(absent),
-        Some(numbers) => numbers
-            .get(&device)
-            .copied()
-            .ok_or_else(|| PyKeyError::new_err(format!("{what} has no device {device}"))),
-    }
+    let Some(numbers) = numbers else { return Ok(absent) };
+    let missing = || PyKeyError::new_err(format!("{what} has no device {device}"));
+    numbers.get(&device).copied().ok_or_else(missing)
 }
 
 /// The allocator of a name with these parameters, and the defaults of a configuration.

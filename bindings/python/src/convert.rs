@@ -1,15 +1,38 @@
 //! Between Python's values and ours.
 
+use std::ffi::CString;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lapa::config::{Experiment, Override};
 use lapa::data::Dataset;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use serde_json::{Map, Value};
 
 use crate::error::{ConfigError, Raise};
+
+/// A dictionary with these items, or the error of the first value that cannot be converted.
+macro_rules! dict {
+    ($py:expr, $($key:literal: $value:expr),* $(,)?) => {{
+        let dict = PyDict::new($py);
+        let items = [$(dict.set_item($key, $value)),*];
+        items.into_iter().collect::<PyResult<()>>().map(|()| dict)
+    }};
+}
+pub(crate) use dict;
+
+/// Locks; a poisoned lock only means that another thread panicked.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A warning of Python.
+pub fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
+}
 
 /// A configuration: nothing for the quickstart, a path, TOML, or a dictionary of sections.
 pub fn experiment(
@@ -81,24 +104,20 @@ fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
             PyValueError::new_err(format!("config: {number} is not a valid value"))
         });
     }
-    if let Ok(list) = value.cast::<PyList>() {
-        return list.iter().map(|item| from_python(&item)).collect();
-    }
-    if let Ok(tuple) = value.cast::<PyTuple>() {
-        return tuple.iter().map(|item| from_python(&item)).collect();
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        return value.try_iter()?.map(|item| from_python(&item?)).collect();
     }
     // Paths, and numbers of numpy.
     if let Ok(text) = value.extract::<String>() {
         return Ok(text.into());
     }
     if let Ok(path) = value.extract::<PathBuf>() {
-        return match path.to_str() {
-            Some(path) => Ok(path.into()),
-            None => Err(PyValueError::new_err(format!(
-                "config: the path {} is not UTF-8, which a configuration requires",
-                path.display()
-            ))),
-        };
+        return path.to_str().map(Value::from).ok_or_else(|| {
+            let path = path.display();
+            PyValueError::new_err(format!(
+                "config: the path {path} is not UTF-8, which a configuration requires"
+            ))
+        });
     }
     match value.extract::<i64>() {
         Ok(number) => Ok(number.into()),

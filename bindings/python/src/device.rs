@@ -1,24 +1,32 @@
 //! `lapa.Device`: what one real device runs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
 use lapa::data::Split;
-use lapa::remote::Spending;
-use lapa::remote::{DeviceInfo, RemoteError};
+use lapa::remote::{DeviceInfo, RemoteError, Spending};
 use numpy::{
-    AllowTypeChange, IntoPyArray, PyArray1, PyArrayLike1, PyReadonlyArray1, PyReadonlyArray3,
+    AllowTypeChange, Element, IntoPyArray, PyArray1, PyArrayLike1, PyReadonlyArray1,
+    PyReadonlyArray3,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::{data, experiment};
+use crate::convert::{as_python, data, dict, experiment, lock};
 use crate::error::{LapaError, Raise};
 
 /// Values of a model or an update; other numbers are converted.
 pub type Values<'py> = PyArrayLike1<'py, f32, AllowTypeChange>;
+
+/// Copies of the arrays of some devices.
+pub fn vectors<T: Element + Copy>(
+    arrays: BTreeMap<u32, PyArrayLike1<'_, T, AllowTypeChange>>,
+) -> BTreeMap<u32, Vec<T>> {
+    arrays.into_iter().map(|(device, array)| (device, array.as_array().to_vec())).collect()
+}
 
 /// One device of a real federation: its records, its budget and its ledger.
 ///
@@ -62,21 +70,16 @@ impl Device {
         py: Python<'_>,
         work: impl FnOnce(&mut lapa::remote::Device) -> Result<T, RemoteError> + Send,
     ) -> PyResult<T> {
-        if *self.training() == Some(thread::current().id()) {
+        if *lock(&self.training) == Some(thread::current().id()) {
             return Err(LapaError::new_err("a training function cannot use its own device"));
         }
-        py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
-            .map_err(Raise::raise)
-    }
-
-    fn training(&self) -> MutexGuard<'_, Option<ThreadId>> {
-        self.training.lock().unwrap_or_else(PoisonError::into_inner)
+        py.detach(|| work(&mut lock(&self.inner))).map_err(Raise::raise)
     }
 
     /// Update that a training function returns. An exception is reported as Python reports what nobody can
     /// catch, and counts as nothing, which is no update.
     fn call(&self, train: &Py<PyAny>) -> Vec<f32> {
-        *self.training() = Some(thread::current().id());
+        *lock(&self.training) = Some(thread::current().id());
         let update = Python::attach(|py| {
             let called = train.bind(py).call0();
             let update =
@@ -86,7 +89,7 @@ impl Device {
                 Vec::new()
             })
         });
-        *self.training() = None;
+        *lock(&self.training) = None;
         update
     }
 }
@@ -122,10 +125,8 @@ impl Device {
                     rows,
                     cols,
                 };
-                let classes = classes.unwrap_or(match experiment.data.classes {
-                    Some(classes) => classes as usize,
-                    None => lapa::data::CLASSES,
-                });
+                let declared = experiment.data.classes.map(|classes| classes as usize);
+                let classes = classes.or(declared).unwrap_or(lapa::data::CLASSES);
                 py.detach(|| {
                     Inner::with_records(&experiment, device, records, classes, seeded, &ledger)
                 })
@@ -152,7 +153,9 @@ impl Device {
     /// largest that it ever held itself to; delta; left, in the currency of its filter; seeded, 0 or 1.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let facts = self.with(py, |device| device.describe())?;
-        facts_dict(py, &facts)
+        let dict = as_python(py, &facts)?.cast_into::<PyDict>()?;
+        dict.set_item("seeded", u8::from(facts.seeded))?;
+        Ok(dict)
     }
 
     /// The noisy update from the global model `parameters` in `round` of `run`, for a share of the
@@ -221,82 +224,42 @@ impl Device {
     fn spent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Spending { epsilon, declared, delta, left, capacity, releases } =
             self.with(py, |device| device.spent())?;
-        let dict = PyDict::new(py);
-        dict.set_item("epsilon", epsilon)?;
-        dict.set_item("declared", declared)?;
-        dict.set_item("delta", delta)?;
-        dict.set_item("left", left)?;
-        dict.set_item("capacity", capacity)?;
-        dict.set_item("releases", releases)?;
-        Ok(dict)
+        dict!(py, "epsilon": epsilon, "declared": declared, "delta": delta, "left": left,
+              "capacity": capacity, "releases": releases)
     }
 }
 
-fn facts_dict<'py>(py: Python<'py>, facts: &DeviceInfo) -> PyResult<Bound<'py, PyDict>> {
-    let DeviceInfo {
-        device,
-        samples,
-        parameters,
-        classes,
-        rounds,
-        epsilon,
-        epsilon_ever,
-        delta,
-        left,
-        seeded,
-    } = *facts;
-    let dict = PyDict::new(py);
-    dict.set_item("device", device)?;
-    dict.set_item("samples", samples)?;
-    dict.set_item("parameters", parameters)?;
-    dict.set_item("classes", classes)?;
-    dict.set_item("rounds", rounds)?;
-    dict.set_item("epsilon", epsilon)?;
-    dict.set_item("epsilon_ever", epsilon_ever)?;
-    dict.set_item("delta", delta)?;
-    dict.set_item("left", left)?;
-    dict.set_item("seeded", u8::from(seeded))?;
-    Ok(dict)
+/// A number that a device told of itself, which may be text, as JSON has it.
+fn number(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<f64> {
+    let value = dict.get_item(key)?.ok_or_else(|| {
+        PyTypeError::new_err(format!("devices: `{key}` is missing; pass the result of describe()"))
+    })?;
+    match value.extract::<String>().ok().and_then(|text| text.parse().ok()) {
+        Some(number) => Ok(number),
+        None => value.extract(),
+    }
 }
 
-/// Facts that a device told of itself, as they came over a network: all numbers may be floats.
+/// A whole number that a device told of itself, which may be a float.
+fn whole<T: TryFrom<u64>>(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<T> {
+    let value = number(dict, key)?;
+    let valid = value >= 0.0 && value.fract() == 0.0 && value < 9e15;
+    let whole = valid.then_some(value as u64).and_then(|value| value.try_into().ok());
+    whole.ok_or_else(|| PyTypeError::new_err(format!("devices: invalid `{key}`: {value}")))
+}
+
+/// Facts that a device told of itself, as they came over a network.
 pub fn facts(dict: &Bound<'_, PyDict>) -> PyResult<DeviceInfo> {
-    let number = |key: &str| -> PyResult<f64> {
-        let value = dict.get_item(key)?;
-        let value = value.ok_or_else(|| {
-            PyTypeError::new_err(format!(
-                "devices: `{key}` is missing; pass the result of describe()"
-            ))
-        })?;
-        // As JSON has it.
-        match value.extract::<String>().ok().and_then(|text| text.parse().ok()) {
-            Some(number) => Ok(number),
-            None => value.extract(),
-        }
-    };
-    let whole = |key: &str| -> PyResult<u64> {
-        let value = number(key)?;
-        if value >= 0.0 && value.fract() == 0.0 && value < 9e15 {
-            Ok(value as u64)
-        } else {
-            Err(PyTypeError::new_err(format!("devices: invalid `{key}`: {value}")))
-        }
-    };
-    let short = |key: &str| -> PyResult<u32> {
-        let value = whole(key)?;
-        u32::try_from(value)
-            .map_err(|_| PyTypeError::new_err(format!("devices: invalid `{key}`: {value}")))
-    };
     Ok(DeviceInfo {
-        device: short("device")?,
-        samples: short("samples")?,
-        parameters: whole("parameters")? as usize,
-        classes: whole("classes")? as usize,
-        rounds: short("rounds")?,
-        epsilon: number("epsilon")?,
-        epsilon_ever: number("epsilon_ever")?,
-        delta: number("delta")?,
-        left: number("left")?,
-        seeded: whole("seeded")? != 0,
+        device: whole(dict, "device")?,
+        samples: whole(dict, "samples")?,
+        parameters: whole(dict, "parameters")?,
+        classes: whole(dict, "classes")?,
+        rounds: whole(dict, "rounds")?,
+        epsilon: number(dict, "epsilon")?,
+        epsilon_ever: number(dict, "epsilon_ever")?,
+        delta: number(dict, "delta")?,
+        left: number(dict, "left")?,
+        seeded: whole::<u64>(dict, "seeded")? != 0,
     })
 }

@@ -2,22 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use lapa::budget::kind_of_costs;
 use lapa_privacy::ledger::{
-    DataKey, DeclaredBudget, Ledger as Inner, LedgerError, Repeat, Request,
+    DataKey, Declaration, DeclaredBudget, Entry, Ledger as Inner, Repeat, Request,
 };
 use lapa_privacy::{
-    AccountError, Adjacency, ClipUnit, Event, EventError, Filter as InnerFilter, NoiseKind,
-    Overspent, Release, Sampling,
+    Adjacency, ClipUnit, Event, Filter as InnerFilter, NoiseKind, Overspent, Release, Sampling,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict};
 
 use crate::account::{Filter, adjacency};
-use crate::convert::as_python;
-use crate::error::{LapaError, LedgerError as Raised, Raise};
+use crate::convert::{as_python, dict, lock};
+use crate::error::{LapaError, LedgerError, Raise};
 
 /// A durable record of releases in a file, made if it is missing.
 ///
@@ -40,31 +39,6 @@ pub struct Ledger {
     inner: Mutex<Inner>,
     /// Starting budgets of the runs of this process, by run and device.
     filters: Mutex<BTreeMap<(String, u32), (InnerFilter, Adjacency)>>,
-}
-
-/// A release that was not recorded.
-enum Failure {
-    Ledger(LedgerError),
-    Account(AccountError),
-    Event(EventError),
-    Overspent(Overspent),
-}
-
-impl From<LedgerError> for Failure {
-    fn from(error: LedgerError) -> Self {
-        Self::Ledger(error)
-    }
-}
-
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Ledger(error) => error.raise(),
-            Failure::Account(error) => error.raise(),
-            Failure::Event(error) => LapaError::new_err(error.to_string()),
-            Failure::Overspent(error) => error.raise(),
-        }
-    }
 }
 
 #[pymethods]
@@ -106,19 +80,11 @@ impl Ledger {
             began.push(((run.to_owned(), device), (filter, adjacency)));
         }
         let data = DataKey { data: data.into(), partition: data.into() };
-        let begun = self
-            .inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .begin_run(run, &data, &listed);
+        let begun = lock(&self.inner).begin_run(run, &data, &listed);
         let left = begun.map_err(Raise::raise)?;
         // A run that was refused goes on with what it began with.
-        self.filters.lock().unwrap_or_else(PoisonError::into_inner).extend(began);
-        let dict = PyDict::new(py);
-        for (device, left) in filters.keys().zip(left) {
-            dict.set_item(device, left)?;
-        }
-        Ok(dict)
+        lock(&self.filters).extend(began);
+        filters.keys().zip(left).into_py_dict(py)
     }
 
     /// Charges a release with noise of `sigma` sensitivities to a device, all or nothing, and returns
@@ -134,11 +100,9 @@ impl Ledger {
         sampling_rate: Option<f64>,
     ) -> PyResult<f64> {
         // A copy: whoever waits for the interpreter below must not hold what others wait for with it.
-        let known = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known.get(&(run.to_owned(), device)).cloned();
-        drop(known);
+        let found = lock(&self.filters).get(&(run.to_owned(), device)).cloned();
         let Some((filter, adjacency)) = found else {
-            return Err(Raised::new_err(format!(
+            return Err(LedgerError::new_err(format!(
                 "run {run} has not begun with device {device}: call begin first"
             )));
         };
@@ -156,68 +120,50 @@ impl Ledger {
             sigma_channel: 0.0,
             kappa: 0.0,
         };
-        let priced = || -> Result<(f64, Event), Failure> {
-            let mechanism = release.mechanism().map_err(Failure::Event)?;
-            let cost = filter.cost(&mechanism).map_err(Failure::Account)?;
-            Ok((cost, Event::Release(release.clone())))
-        };
-        let (cost, event) = priced()?;
+        let mechanism = release.mechanism();
+        let mechanism = mechanism.map_err(|error| LapaError::new_err(error.to_string()))?;
+        let cost = filter.cost(&mechanism).map_err(Raise::raise)?;
         let request = [Request { device, cost }];
-        let charged = py.detach(|| {
-            let mut ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            let offers = ledger.offer(run, round, Repeat::ChargeAgain, 0.0, &request)?;
+        py.detach(|| {
+            let mut ledger = lock(&self.inner);
+            let offers = ledger.offer(run, round, Repeat::ChargeAgain, 0.0, &request);
+            let offers = offers.map_err(Raise::raise)?;
             let left = offers.granted().next().flatten().unwrap_or_default();
             if left < cost {
-                return Err(Failure::Overspent(Overspent { cost, left }));
+                return Err(Overspent { cost, left }.raise());
             }
-            Ok(offers.record([(event, cost)])?)
-        })?;
-        let overspent = || Failure::Overspent(Overspent { cost, left: 0.0 });
-        Ok(charged.into_iter().next().flatten().ok_or_else(overspent)?.cost())
+            let recorded = offers.record([(Event::Release(release), cost)]);
+            let recorded = recorded.map_err(Raise::raise)?.into_iter().next().flatten();
+            Ok(recorded.ok_or_else(|| Overspent { cost, left: 0.0 }.raise())?.cost())
+        })
     }
 
     /// All releases in the order they were recorded: run, data, round, device, attempt, share, cost
     /// and event.
-    fn releases<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = PyList::empty(py);
-        for recorded in ledger.releases().map_err(Raise::raise)? {
-            let dict = PyDict::new(py);
-            dict.set_item("run", recorded.run)?;
-            dict.set_item("data", recorded.data)?;
-            dict.set_item("round", recorded.round)?;
-            dict.set_item("device", recorded.device)?;
-            dict.set_item("attempt", recorded.attempt)?;
-            dict.set_item("share", recorded.granted)?;
-            dict.set_item("cost", recorded.cost)?;
-            dict.set_item("event", as_python(py, &recorded.event)?)?;
-            list.append(dict)?;
-        }
-        Ok(list)
+    fn releases<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let releases = lock(&self.inner).releases().map_err(Raise::raise)?;
+        let row = |entry: Entry| {
+            dict!(py, "run": entry.run, "data": entry.data, "round": entry.round,
+                  "device": entry.device, "attempt": entry.attempt, "share": entry.granted,
+                  "cost": entry.cost, "event": as_python(py, &entry.event)?)
+        };
+        releases.into_iter().map(row).collect()
     }
 
     /// Declarations of every run for its devices: run, data, device, epsilon, delta, capacity, and what
     /// was spent on the device by all runs.
-    fn terms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let ledger = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = PyList::empty(py);
-        for declared in ledger.declarations().map_err(Raise::raise)? {
-            let dict = PyDict::new(py);
-            dict.set_item("run", declared.run)?;
-            dict.set_item("data", declared.data)?;
-            dict.set_item("device", declared.device)?;
-            dict.set_item("epsilon", declared.budget.epsilon)?;
-            dict.set_item("delta", declared.budget.delta)?;
-            dict.set_item("capacity", declared.budget.capacity)?;
-            dict.set_item("spent", declared.spent)?;
-            list.append(dict)?;
-        }
-        Ok(list)
+    fn terms<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let declarations = lock(&self.inner).declarations().map_err(Raise::raise)?;
+        let row = |Declaration { run, data, device, budget, spent, .. }| {
+            dict!(py, "run": run, "data": data, "device": device, "epsilon": budget.epsilon,
+                  "delta": budget.delta, "capacity": budget.capacity, "spent": spent)
+        };
+        declarations.into_iter().map(row).collect()
     }
 
     /// Its path.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).path().to_path_buf()
+        lock(&self.inner).path().to_path_buf()
     }
 }

@@ -1,7 +1,6 @@
 //! `lapa.link`: the radio links of a configuration.
 
-use lapa::radio::Links;
-use lapa::radio::Threshold;
+use lapa::radio::{Links, Threshold};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 

@@ -49,37 +49,28 @@ pub fn clip_and_noise<'py>(
         }
         row.into_iter().map(f64::from).collect()
     };
-    let mean: Vec<f64> = match (gradient.ndim(), denominator) {
-        (1, None) => clipped(&mut gradient.iter()),
-        (2, Some(_)) if gradient.shape()[0] > MOST_ROWS => {
-            return Err(PyValueError::new_err(format!(
-                "gradient has {} rows: the rounding of their sum is bounded for at most {MOST_ROWS}",
-                gradient.shape()[0]
-            )));
-        }
+    let mean: Result<Vec<f64>, String> = match (gradient.ndim(), denominator) {
+        (1, None) => Ok(clipped(&mut gradient.iter())),
+        (2, Some(_)) if gradient.shape()[0] > MOST_ROWS => Err(format!(
+            "gradient has {} rows: the rounding of their sum is bounded for at most {MOST_ROWS}",
+            gradient.shape()[0]
+        )),
         (2, Some(denominator)) if denominator > 0.0 && denominator.is_finite() => {
             let mut sum = vec![0.0f64; gradient.shape()[1]];
             for row in gradient.outer_iter() {
                 sum.iter_mut().zip(clipped(&mut row.iter())).for_each(|(sum, g)| *sum += g);
             }
-            sum.into_iter().map(|sum| sum / denominator).collect()
+            Ok(sum.into_iter().map(|sum| sum / denominator).collect())
         }
         (2, _) => {
-            return Err(PyValueError::new_err(
-                "per-sample gradients (2-D) need a denominator, a public number above 0",
-            ));
+            Err("per-sample gradients (2-D) need a denominator, a public number above 0".into())
         }
-        (1, Some(_)) => {
-            return Err(PyValueError::new_err(
-                "denominator applies to per-sample gradients (2-D) only",
-            ));
-        }
-        (dimensions, _) => {
-            return Err(PyValueError::new_err(format!(
-                "gradient has {dimensions} dimensions: expected 1, or 2 for one row per sample"
-            )));
-        }
+        (1, Some(_)) => Err("denominator applies to per-sample gradients (2-D) only".into()),
+        (dimensions, _) => Err(format!(
+            "gradient has {dimensions} dimensions: expected 1, or 2 for one row per sample"
+        )),
     };
+    let mean = mean.map_err(PyValueError::new_err)?;
     let mut rng: Box<dyn Rng> = match seed {
         Some(seed) => Box::new(stream(seed, Purpose::Noise, 0, 0)),
         None => Box::new(os_stream().map_err(Raise::raise)?),

@@ -11,12 +11,12 @@ use lapa::run::{Outcome, Run, RunEvent, Summary, Tensor, model_tensors, read_mod
 use lapa::simulation::{Event, Simulation};
 use lapa_control::phases::{PhaseEvent, PhaseOutcome};
 use numpy::{PyArray1, PyArrayMethods};
-use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::{Map, Value};
 
-use crate::convert::{as_python, data, experiment, to_python};
+use crate::convert::{as_python, data, experiment, to_python, warn};
 use crate::error::Raise;
 
 /// Result of `lapa.run`.
@@ -124,14 +124,9 @@ struct Listener {
 impl Listener {
     fn hear(&mut self, event: &RunEvent<'_>) -> ControlFlow<()> {
         let done = Python::attach(|py| match event {
-            RunEvent::Warning(text) => {
-                let text = std::ffi::CString::new(*text).unwrap_or_default();
-                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1).map(|()| true)
-            }
+            RunEvent::Warning(text) => warn(py, text).map(|()| true),
             RunEvent::Round(record) => self.round(py, record),
-            RunEvent::Started { .. } | RunEvent::Checkpoint { .. } | RunEvent::Finishing => {
-                Ok(true)
-            }
+            _ => Ok(true),
         });
         self.flow(done)
     }
@@ -202,10 +197,7 @@ fn in_folder(
     let summary = listener.done(()).and(summary)?;
     let records = read_metrics(&folder.join("metrics.jsonl"))
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let model = match summary {
-        Some(_) => Some(read_model(folder).map_err(Raise::raise)?),
-        None => None,
-    };
+    let model = summary.as_ref().map(|_| read_model(folder)).transpose().map_err(Raise::raise)?;
     result(py, &records, summary.as_ref(), model, Some(folder.to_path_buf()))
 }
 
@@ -250,24 +242,18 @@ fn result(
     let (mut history, mut devices) = (Columns::default(), Columns::default());
     for record in records {
         let Ok(Value::Object(mut row)) = serde_json::to_value(record) else { continue };
-        let of_devices = row.shift_remove("devices");
-        if let Some(Value::Array(list)) = of_devices {
-            for device in list {
-                if let Value::Object(device) = device {
-                    let mut row = Map::from_iter([("round".to_owned(), record.round.into())]);
-                    row.extend(device);
-                    devices.push(row);
-                }
+        if let Some(Value::Array(list)) = row.shift_remove("devices") {
+            for device in list.into_iter().filter_map(|device| device.as_object().cloned()) {
+                devices.push([("round".to_owned(), record.round.into())].into_iter().chain(device));
             }
         }
         history.push(row);
     }
+    let array =
+        |Tensor { name, shape, values }| Ok((name, PyArray1::from_vec(py, values).reshape(shape)?));
     let model = model.map(|tensors| -> PyResult<Py<PyDict>> {
-        let dict = PyDict::new(py);
-        for Tensor { name, shape, values } in tensors {
-            dict.set_item(name, PyArray1::from_vec(py, values).reshape(shape)?)?;
-        }
-        Ok(dict.unbind())
+        let arrays = tensors.into_iter().map(array).collect::<PyResult<Vec<_>>>()?;
+        Ok(arrays.into_py_dict(py)?.unbind())
     });
     Ok(RunResult {
         history: history.into_python(py)?,
@@ -283,21 +269,16 @@ fn result(
 struct Columns(Map<String, Value>);
 
 impl Columns {
-    fn push(&mut self, row: Map<String, Value>) {
+    fn push(&mut self, row: impl IntoIterator<Item = (String, Value)>) {
         for (key, value) in row {
-            match self.0.entry(key).or_insert_with(|| Value::Array(Vec::new())) {
-                Value::Array(column) => column.push(value),
-                _ => continue,
+            if let Value::Array(column) = self.0.entry(key).or_insert_with(|| Value::Array(vec![]))
+            {
+                column.push(value);
             }
         }
     }
 
     fn into_python(self, py: Python<'_>) -> PyResult<Py<PyDict>> {
-        let dict = PyDict::new(py);
-        for (key, column) in self.0 {
-            let list = to_python(py, &column)?.cast_into::<PyList>()?;
-            dict.set_item(key, list)?;
-        }
-        Ok(dict.unbind())
+        Ok(to_python(py, &Value::Object(self.0))?.cast_into::<PyDict>()?.unbind())
     }
 }

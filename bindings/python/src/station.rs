@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use lapa::remote::{Dropped, Model, Question, RemoteError, Step};
 use numpy::{AllowTypeChange, PyArray1, PyArrayLike1};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
-use crate::convert::{as_python, data, experiment};
-use crate::device::{Values, facts};
+use crate::convert::{as_python, data, dict, experiment, lock, warn};
+use crate::device::{Values, facts, vectors};
 use crate::error::Raise;
 
 /// The server of a real federation: global model, weights, selection, LAPA's shares of the devices'
@@ -57,19 +56,17 @@ impl BaseStation {
         py: Python<'_>,
         work: impl FnOnce(&mut lapa::remote::BaseStation) -> Result<T, RemoteError> + Send,
     ) -> PyResult<T> {
-        py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
-            .map_err(Raise::raise)
+        py.detach(|| work(&mut lock(&self.inner))).map_err(Raise::raise)
     }
 
     /// Shows the run in its folder when all rounds are done.
     fn show_if_done(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
-            let station = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            if station.round() == station.rounds() {
-                lapa_report::run::show(station.folder())
-            } else {
-                Ok(())
+            let station = lock(&self.inner);
+            if station.round() < station.rounds() {
+                return Ok(());
             }
+            lapa_report::run::show(station.folder())
         })
         .map_err(Raise::raise)
     }
@@ -137,7 +134,7 @@ impl BaseStation {
 
     /// The questions for label histograms, before round 1: dicts with device and share, for
     /// `Device.histogram`. Empty where the rule of aggregation needs none.
-    fn ask_histograms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    fn ask_histograms<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let questions = self.with(py, |station| station.ask_histograms())?;
         question_list(py, &questions)
     }
@@ -149,18 +146,15 @@ impl BaseStation {
         &self,
         py: Python<'py>,
         answers: BTreeMap<u32, PyArrayLike1<'py, f64, AllowTypeChange>>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        let answers: BTreeMap<u32, Vec<f64>> = answers
-            .into_iter()
-            .map(|(device, counts)| (device, counts.as_array().to_vec()))
-            .collect();
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let answers = vectors(answers);
         let dropped = self.with(py, |station| station.learn_histograms(answers))?;
         dropped_list(py, &dropped)
     }
 
     /// The next round's questions to the devices that are present: dicts with device, round and
     /// share. Asked again, also after an interruption, they are the same.
-    fn ask<'py>(&self, py: Python<'py>, present: Vec<u32>) -> PyResult<Bound<'py, PyList>> {
+    fn ask<'py>(&self, py: Python<'py>, present: Vec<u32>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let questions = self.with(py, |station| station.ask(&present))?;
         question_list(py, &questions)
     }
@@ -175,16 +169,10 @@ impl BaseStation {
         py: Python<'py>,
         answers: BTreeMap<u32, Values<'py>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let answers: BTreeMap<u32, Vec<f32>> = answers
-            .into_iter()
-            .map(|(device, answer)| (device, answer.as_array().to_vec()))
-            .collect();
+        let answers = vectors(answers);
         let Step { record, dropped, missing, warnings } =
             self.with(py, |station| station.step(answers))?;
-        for warning in warnings {
-            let text = std::ffi::CString::new(warning).unwrap_or_default();
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
-        }
+        warnings.iter().try_for_each(|warning| warn(py, warning))?;
         self.show_if_done(py)?;
         let dict = as_python(py, &record)?.cast_into::<PyDict>()?;
         dict.set_item("dropped", dropped_list(py, &dropped)?)?;
@@ -204,25 +192,15 @@ impl BaseStation {
     }
 }
 
-fn question_list<'py>(py: Python<'py>, questions: &[Question]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for question in questions {
-        let dict = PyDict::new(py);
-        dict.set_item("device", question.device)?;
-        dict.set_item("round", question.round)?;
-        dict.set_item("share", question.cost)?;
-        list.append(dict)?;
-    }
-    Ok(list)
+fn question_list<'py>(
+    py: Python<'py>,
+    questions: &[Question],
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let row = |&Question { device, round, cost }| dict!(py, "device": device, "round": round, "share": cost);
+    questions.iter().map(row).collect()
 }
 
-fn dropped_list<'py>(py: Python<'py>, dropped: &[Dropped]) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for Dropped { device, reason } in dropped {
-        let dict = PyDict::new(py);
-        dict.set_item("device", device)?;
-        dict.set_item("reason", reason.to_string())?;
-        list.append(dict)?;
-    }
-    Ok(list)
+fn dropped_list<'py>(py: Python<'py>, dropped: &[Dropped]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let row = |Dropped { device, reason }: &Dropped| dict!(py, "device": device, "reason": reason.to_string());
+    dropped.iter().map(row).collect()
 }

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::files::Folder;
+use crate::files::{self, Folder};
 
 /// Writes `path` through a neighbor with a name of its own, which is renamed when it is complete
 /// and on the disk. What was at `path` before stays until then; a symbolic link there is refused.
@@ -18,10 +19,22 @@ pub fn write_atomically<E: From<io::Error>>(
     folder.replace(name, write)
 }
 
+/// Writes `bytes` as the whole of a file.
+pub fn write_bytes(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    write_atomically(path, |file| file.write_all(bytes.as_ref()))
+}
+
 /// Writes a value as pretty JSON, with a line end.
 pub fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(value)? + "\n";
-    write_atomically(path, |file| file.write_all(text.as_bytes()))
+    write_bytes(path, serde_json::to_string_pretty(value)? + "\n")
+}
+
+/// Reads a value from JSON; `None` if the file is not there.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<serde_json::Result<T>>> {
+    match files::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Ok(Some(serde_json::from_str(&text?))),
+    }
 }
 
 #[cfg(test)]

@@ -75,32 +75,32 @@ impl Blame for ConfigError {
     }
 }
 
-impl Blame for PartitionError {
-    fn is_usage(&self) -> bool {
-        true
-    }
+/// Errors that are all alike: bad usage or not, and their subject.
+macro_rules! alike {
+    ($($error:ty: $is_usage:literal, $kind:ident;)*) => {
+        $(impl Blame for $error {
+            fn is_usage(&self) -> bool {
+                $is_usage
+            }
+
+            fn kind(&self) -> Kind {
+                Kind::$kind
+            }
+        })*
+    };
 }
 
-impl Blame for LinkError {
-    fn is_usage(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-}
-
-impl Blame for DataError {
-    fn kind(&self) -> Kind {
-        Kind::Data
-    }
-}
-
-impl Blame for LedgerError {
-    fn kind(&self) -> Kind {
-        Kind::Ledger
-    }
+alike! {
+    PartitionError: true, Other;
+    LinkError: true, Config;
+    DataError: false, Data;
+    LedgerError: false, Ledger;
+    lapa_privacy::Overspent: false, Refused;
+    lapa_privacy::AccountError: false, Other;
+    lapa_privacy::OutOfRange: false, Other;
+    lapa_privacy::allocate::AllocateError: false, Other;
+    lapa_privacy::mechanism::ClipError: false, Other;
+    lapa_privacy::mechanism::EntropyError: false, Other;
 }
 
 impl Blame for PrivacyError {
@@ -152,8 +152,8 @@ impl Blame for RunError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::Config(_) | Self::Changed { .. } => Kind::Config,
-            Self::OtherData { .. } => Kind::Data,
+            Self::Config(_) | Self::Changed(_) => Kind::Config,
+            Self::OtherData(_) => Kind::Data,
             Self::Federation(error) => error.kind(),
             Self::Privacy(error) => error.kind(),
             Self::Ledger { .. } | Self::NoLedger { .. } | Self::Forgotten { .. } => Kind::Ledger,
@@ -175,7 +175,7 @@ impl Blame for RemoteError {
             Self::Config { .. } | Self::Devices(_) => Kind::Config,
             Self::Records(_) => Kind::Data,
             Self::Refused(_) => Kind::Refused,
-            Self::LostLedger { .. } | Self::SeveralAccounts { .. } => Kind::Ledger,
+            Self::Ledger(_) => Kind::Ledger,
             Self::Privacy(error) => error.kind(),
             Self::Federation(error) => error.kind(),
             Self::Run(error) => error.kind(),
@@ -183,15 +183,3 @@ impl Blame for RemoteError {
         }
     }
 }
-
-impl Blame for lapa_privacy::Overspent {
-    fn kind(&self) -> Kind {
-        Kind::Refused
-    }
-}
-
-impl Blame for lapa_privacy::AccountError {}
-impl Blame for lapa_privacy::OutOfRange {}
-impl Blame for lapa_privacy::allocate::AllocateError {}
-impl Blame for lapa_privacy::mechanism::ClipError {}
-impl Blame for lapa_privacy::mechanism::EntropyError {}

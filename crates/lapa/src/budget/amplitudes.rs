@@ -3,7 +3,7 @@
 use lapa_privacy::{Adjacency, ClipUnit, Release, Sampling};
 use lapa_wireless::uplink::{Analog, UplinkError};
 
-use crate::config::{Experiment, Learn, Update};
+use crate::config::{Experiment, Update};
 
 /// c with c² = B²/q + σ_art², where B² bounds E‖g‖² over the q coordinates
 /// ([`Analog::scale`]): then s = g̃/c keeps to E|s|² ≤ 1, and a device of power p² to
@@ -61,7 +61,10 @@ impl Amplitudes {
     /// `None` where updates are sent otherwise.
     pub fn new(experiment: &Experiment, coordinates: usize) -> Option<Self> {
         experiment.transmit.uplink.is_analog().then(|| Self {
-            steps: steps(&experiment.learn),
+            steps: match experiment.learn.update {
+                Update::Gradient => 1,
+                Update::Epoch => (1.0 / experiment.learn.batch_fraction).round().max(1.0) as u32,
+            },
             excess: excess(experiment),
             coordinates,
             trust: experiment.channel_trust(),
@@ -105,13 +108,5 @@ fn excess(experiment: &Experiment) -> f64 {
     match (scheme.middle_samples(), scheme.largest_samples()) {
         (Some(middle), Some(largest)) if hidden => f64::from(largest) / f64::from(middle),
         _ => 1.0,
-    }
-}
-
-/// Local gradients that an upload is the sum of.
-fn steps(learn: &Learn) -> u32 {
-    match learn.update {
-        Update::Gradient => 1,
-        Update::Epoch => (1.0 / learn.batch_fraction).round().max(1.0) as u32,
     }
 }

@@ -76,8 +76,8 @@ pub struct Books {
     pub(super) rounds: u32,
     /// The way updates are sent as amplitudes; `None` where they are sent otherwise.
     pub(super) amplitudes: Option<Amplitudes>,
-    /// The last round for which the ledger was asked.
-    asked: u32,
+    /// The last round for which the ledger was asked; a checkpoint must hold it.
+    pub(crate) asked: u32,
     pub(super) odometer: Odometer,
     warnings: Vec<String>,
     out_of_range: bool,
@@ -113,11 +113,22 @@ impl Books {
         let left = ledger.begin_run(run, data, &listed)?;
         let mut accounts = Vec::with_capacity(budgets.len());
         for ((device, budget), left) in (0..).zip(budgets).zip(left) {
-            let start = match (budget.filter(), experiment.budget_fraction()) {
+            let start = match (&budget.filter, experiment.budget_fraction()) {
                 (Some(filter), Some(fraction)) => left.min(fraction * filter.capacity()),
                 _ => left,
             };
-            accounts.push(Account::new(budget, start, ledger.spent_at_start(run, device)?));
+            let others = ledger.spent_at_start(run, device)?;
+            accounts.push(Account {
+                budget,
+                start,
+                others,
+                others_without_channel: others,
+                own: 0.0,
+                own_without_channel: 0.0,
+                claimed: 0.0,
+                switching_round: None,
+                declared: None,
+            });
         }
         let mut books = Self {
             data: data.data.clone(),
@@ -241,7 +252,7 @@ impl Books {
         if let Some((amplitudes, receiver_noise)) = self.channel(bid) {
             let release = match &event {
                 Event::Release(release) => release,
-                _ => self.budget(device).release(),
+                _ => self.release(device),
             };
             scale = amplitudes.scale(release)?;
             sigma_channel = amplitudes.channel_noise(release, receiver_noise)?;
@@ -334,11 +345,6 @@ impl Books {
         std::mem::take(&mut self.warnings)
     }
 
-    /// The last round for which the ledger was asked; a checkpoint must hold it.
-    pub(crate) fn asked(&self) -> u32 {
-        self.asked
-    }
-
     /// Goes on after `round`, when the ledger had been asked for round `asked` last, and label
     /// histograms were `known` or not: spending is what the ledger has. Its later rounds count at
     /// once with the operating system's entropy, and when they are repeated in a seeded simulation.
@@ -377,10 +383,13 @@ fn refuse_if_nothing_is_left(
     let mut epsilon = 0.0f64;
     for (device, budget) in (0..).zip(budgets) {
         let spent = ledger.spent(&data.data, device)?.unwrap_or_default();
-        if budget.filter().is_none() || budget.capacity() - spent >= budget.floor(rounds) {
+        if budget.filter.is_none() || budget.capacity() - spent >= budget.floor(rounds) {
             return Ok(());
         }
         epsilon = epsilon.max(budget.epsilon());
     }
-    Err(PrivacyError::NothingLeft { ledger: ledger.path().into(), epsilon })
+    Err(PrivacyError::Budget(format!(
+        "{}: nothing is left of any device's budget (privacy.epsilon = {epsilon}) on this data",
+        ledger.path().display()
+    )))
 }

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::{
-    AccountError, Adjacency, Budget, ClipUnit, Filter, FilterKind, Mechanism, NoiseKind, Release,
-    calibrate, renyi_order,
+    Adjacency, Budget, ClipUnit, Filter, FilterKind, Mechanism, NoiseKind, Release, calibrate,
+    renyi_order,
 };
 
 use super::device_budget::unit;
+use super::odometer::composed;
 use super::{DeviceBudget, Histograms, NoiseRule, PrivacyError};
 use crate::config::{BatchSampling, Clip, Experiment, Privacy};
 use crate::model::MOST_SAMPLES;
@@ -24,7 +25,12 @@ pub(crate) fn public_samples(
         && experiment.learn.clip == Clip::Sample
         && experiment.noise() == NoiseKind::Gaussian;
     if let Some(device) = sizes.iter().position(|&n| summed && n as usize > MOST_SAMPLES) {
-        return Err(PrivacyError::TooManySamples { device, samples: sizes[device] });
+        return Err(PrivacyError::Budget(format!(
+            "device {device} has {} samples: the rounding of sums of clipped gradients is proved \
+             for up to {MOST_SAMPLES}; deal them to more devices, or use privacy.noise = \
+             \"discrete-gaussian\", whose sums are exact",
+            sizes[device]
+        )));
     }
     let hidden = experiment.adjacency() == Adjacency::AddRemove;
     Ok(match experiment.partition.scheme.middle_samples().filter(|_| hidden) {
@@ -79,7 +85,10 @@ pub(crate) fn declare(
         let mut filter = None;
         if let Some(privacy) = certified {
             let sigma = privacy.initial_sigma().map(|sigma| sigma * mean / f64::from(samples));
-            let noise = sigma.map(|sigma| noise_multiplier(&release, sigma)).transpose()?;
+            let noisy = sigma.map(|sigma_artificial| {
+                Release { sigma_artificial, ..release.clone() }.mechanism()
+            });
+            let noise = noisy.transpose()?.map(|mechanism| mechanism.noise_multiplier());
             let known = known(device);
             let key = (noise.unwrap_or(0.0).to_bits(), format!("{known:?}"));
             if !filters.contains_key(&key) {
@@ -99,12 +108,6 @@ pub(crate) fn declare(
         });
     }
     Ok(budgets)
-}
-
-/// The noise multiplier of a release with noise `sigma_artificial`.
-fn noise_multiplier(release: &Release, sigma_artificial: f64) -> Result<f64, PrivacyError> {
-    let noisy = Release { sigma_artificial, ..release.clone() };
-    Ok(noisy.mechanism()?.noise_multiplier())
 }
 
 /// True if releases are not all equal: a label histogram is among them, channel noise makes some
@@ -166,7 +169,10 @@ impl Choice<'_> {
         if let Some(kind @ FilterKind::Plan { epsilon, mechanism, .. }) = self.known {
             let planned = mechanism.noise_multiplier();
             if let Some(noise) = self.noise.filter(|&noise| noise > planned) {
-                return Err(PrivacyError::OtherPlan { noise, planned });
+                return Err(PrivacyError::Budget(format!(
+                    "privacy.initial_sigma asks for {noise} sensitivities of noise, but the \
+                     ledger's plan for this data has {planned}: use the plan's, or another ledger"
+                )));
             }
             return Ok(Filter::new(kind, self.budget(given.unwrap_or(epsilon))?)?);
         }
@@ -178,7 +184,7 @@ impl Choice<'_> {
             }
         };
         let mechanism = template.with_noise(noise);
-        let proved = pld(mechanism, rounds, privacy.delta)?;
+        let proved = composed(Pld::default(), &mechanism, rounds, privacy.delta)?;
         Ok(Filter::plan(self.budget(given.unwrap_or(proved))?, mechanism, rounds, proved)?)
     }
 
@@ -197,16 +203,13 @@ impl Choice<'_> {
         };
         let budget = self.budget(epsilon)?;
         match self.known {
-            Some(FilterKind::Renyi { order }) => Filter::renyi(budget, order)
-                .map_err(|_| PrivacyError::BudgetTooSmall { epsilon, order }),
+            Some(FilterKind::Renyi { order }) => Filter::renyi(budget, order).map_err(|_| {
+                PrivacyError::Budget(format!(
+                    "privacy.epsilon = {epsilon} leaves nothing to spend at the Rényi order \
+                     {order:.3} that the ledger was begun with"
+                ))
+            }),
             _ => Ok(Filter::renyi(budget, order)?),
         }
     }
-}
-
-/// ε that PLD proves for a plan.
-fn pld(mechanism: Mechanism, releases: u32, delta: f64) -> Result<f64, AccountError> {
-    let mut pld = Pld::default();
-    pld.compose(&mechanism, releases)?;
-    pld.epsilon(delta)
 }

@@ -22,18 +22,18 @@ const UNLIMITED: &str = "unlimited";
 /// The budget of one device, declared before round 1. It prices single releases; what was spent is
 /// in a ledger.
 #[derive(Clone, Debug)]
-pub struct DeviceBudget {
+pub(crate) struct DeviceBudget {
     /// Its release, without noise yet.
-    pub(super) release: Release,
+    pub release: Release,
     /// The filter that holds it to its budget; `None` where nothing is enforced.
-    pub(super) filter: Option<Filter>,
-    pub(super) basis: Basis,
-    pub(super) delta: f64,
+    pub filter: Option<Filter>,
+    pub basis: Basis,
+    pub delta: f64,
     /// False if updates get no noise at all.
-    pub(super) noisy: bool,
-    pub(super) rule: NoiseRule,
+    pub noisy: bool,
+    pub rule: NoiseRule,
     /// κ, the part of the channel noise's variance that counts.
-    pub(super) trust: f64,
+    pub trust: f64,
 }
 
 /// A release with its price, not yet on record.
@@ -50,26 +50,6 @@ pub(crate) struct Priced {
 pub(super) type Channel<'a> = Option<(&'a Amplitudes, f64)>;
 
 impl DeviceBudget {
-    /// The release, noise apart.
-    pub fn release(&self) -> &Release {
-        &self.release
-    }
-
-    /// The filter; `None` where nothing is enforced.
-    pub fn filter(&self) -> Option<&Filter> {
-        self.filter.as_ref()
-    }
-
-    /// δ
-    pub fn delta(&self) -> f64 {
-        self.delta
-    }
-
-    /// False if updates get no noise at all.
-    pub fn is_noisy(&self) -> bool {
-        self.noisy
-    }
-
     /// The most that may be spent, in the filter's currency; ∞ where nothing is enforced.
     pub fn capacity(&self) -> f64 {
         self.filter.as_ref().map_or(f64::INFINITY, Filter::capacity)

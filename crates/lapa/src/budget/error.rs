@@ -2,8 +2,6 @@
 
 use lapa_privacy::{AccountError, EventError};
 
-use crate::model::MOST_SAMPLES;
-
 /// Noise that cannot be set or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivacyError {
@@ -31,39 +29,9 @@ pub enum PrivacyError {
     /// An update cannot be sent as amplitudes.
     #[error(transparent)]
     Uplink(#[from] lapa_wireless::uplink::UplinkError),
-    /// A shared ledger has a plan with less noise than asked for.
-    #[error(
-        "privacy.initial_sigma asks for {noise} sensitivities of noise, but the ledger's plan for \
-         this data has {planned}: use the plan's, or another ledger"
-    )]
-    OtherPlan {
-        /// The multiplier asked for.
-        noise: f64,
-        /// The planned one.
-        planned: f64,
-    },
-    /// A shared ledger has nothing left for this data.
-    #[error(
-        "{}: nothing is left of any device's budget (privacy.epsilon = {epsilon}) on this data",
-        ledger.display()
-    )]
-    NothingLeft {
-        /// The ledger.
-        ledger: std::path::PathBuf,
-        /// The budget.
-        epsilon: f64,
-    },
-    /// A budget that is nothing at the order of a shared ledger.
-    #[error(
-        "privacy.epsilon = {epsilon} leaves nothing to spend at the Rényi order {order:.3} that the \
-         ledger was begun with"
-    )]
-    BudgetTooSmall {
-        /// The budget.
-        epsilon: f64,
-        /// The order.
-        order: f64,
-    },
+    /// A budget, or noise of it, that cannot be had from a ledger or for a number of samples.
+    #[error("{0}")]
+    Budget(String),
     /// A noise level that no budget goes with.
     #[error(
         "privacy.initial_sigma = {sigma} makes epsilon {epsilon} over all rounds: \
@@ -74,18 +42,6 @@ pub enum PrivacyError {
         sigma: f64,
         /// The ε that follows from it.
         epsilon: f64,
-    },
-    /// A device with more samples than the proof of floating-point sums covers.
-    #[error(
-        "device {device} has {samples} samples: the rounding of sums of clipped gradients is \
-         proved for up to {MOST_SAMPLES}; deal them to more devices, or use privacy.noise = \
-         \"discrete-gaussian\", whose sums are exact"
-    )]
-    TooManySamples {
-        /// The device.
-        device: usize,
-        /// Its samples.
-        samples: u32,
     },
     /// A real release without a record that lasts.
     #[error(

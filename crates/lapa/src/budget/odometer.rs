@@ -1,6 +1,8 @@
 //! The odometer: ε that spending is worth.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 
 use lapa_privacy::accountant::{Accountant, Pld, PldSchedule, Rdp, gdp};
 use lapa_privacy::{AccountError, Adjacency, Event, Filter, FilterKind, Mechanism};
@@ -13,8 +15,7 @@ pub(crate) struct Odometer {
     /// ε of one release, by the bits of its noise multiplier: all else is the same in a run.
     single: HashMap<u64, f64>,
     /// The plan in use, and its ε after so many releases.
-    plan: Option<(Mechanism, PldSchedule)>,
-    after: HashMap<u32, f64>,
+    plan: Option<(Mechanism, PldSchedule, HashMap<u32, f64>)>,
 }
 
 impl Odometer {
@@ -22,12 +23,7 @@ impl Odometer {
     pub fn of_one(&mut self, event: &Event, delta: f64) -> Result<f64, PrivacyError> {
         let mechanism = event.mechanism()?;
         let key = mechanism.noise_multiplier().to_bits();
-        if let Some(&epsilon) = self.single.get(&key) {
-            return Ok(epsilon);
-        }
-        let epsilon = one_release(&mechanism, delta)?;
-        self.single.insert(key, epsilon);
-        Ok(epsilon)
+        known(&mut self.single, key, || one_release(&mechanism, delta))
     }
 
     /// The ε that `spent` is worth in the filter's currency; without a filter, of Gaussians with
@@ -69,18 +65,13 @@ impl Odometer {
         if count == 0 {
             return Ok(0.0);
         }
-        if self.plan.as_ref().is_none_or(|(known, _)| *known != mechanism) {
-            self.plan = Some((mechanism, PldSchedule::new(&mechanism, releases, delta)?));
-            self.after.clear();
-        }
-        if let Some(&epsilon) = self.after.get(&count) {
-            return Ok(epsilon);
+        if self.plan.as_ref().is_none_or(|(known, ..)| *known != mechanism) {
+            let schedule = PldSchedule::new(&mechanism, releases, delta)?;
+            self.plan = Some((mechanism, schedule, HashMap::new()));
         }
         // Unwrap safety: set just above.
-        let (_, schedule) = self.plan.as_ref().unwrap();
-        let epsilon = schedule.epsilon_after(count)?;
-        self.after.insert(count, epsilon);
-        Ok(epsilon)
+        let (_, schedule, after) = self.plan.as_mut().unwrap();
+        known(after, count, || schedule.epsilon_after(count))
     }
 }
 
@@ -107,15 +98,30 @@ fn one_release(mechanism: &Mechanism, delta: f64) -> Result<f64, AccountError> {
             // More than the rounding of these few steps.
             Ok((epsilon * (1.0 + 1e-12)).max(0.0))
         }
-        Mechanism::PoissonGaussian { .. } => {
-            let mut pld = Pld::default();
-            pld.compose(mechanism, 1)?;
-            pld.epsilon(delta)
-        }
-        Mechanism::DiscreteGaussian { .. } => {
-            let mut rdp = Rdp::default();
-            rdp.compose(mechanism, 1)?;
-            rdp.epsilon(delta)
-        }
+        Mechanism::PoissonGaussian { .. } => composed(Pld::default(), mechanism, 1, delta),
+        Mechanism::DiscreteGaussian { .. } => composed(Rdp::default(), mechanism, 1, delta),
     }
+}
+
+/// The ε that an accountant proves for some equal releases.
+pub(super) fn composed(
+    mut accountant: impl Accountant,
+    mechanism: &Mechanism,
+    releases: u32,
+    delta: f64,
+) -> Result<f64, AccountError> {
+    accountant.compose(mechanism, releases)?;
+    accountant.epsilon(delta)
+}
+
+/// The number of a key: known, or computed once.
+fn known<K: Eq + Hash>(
+    numbers: &mut HashMap<K, f64>,
+    key: K,
+    compute: impl FnOnce() -> Result<f64, AccountError>,
+) -> Result<f64, PrivacyError> {
+    Ok(match numbers.entry(key) {
+        Entry::Occupied(known) => *known.get(),
+        Entry::Vacant(new) => *new.insert(compute()?),
+    })
 }

@@ -75,13 +75,13 @@ impl Books {
     }
 
     /// The budget of a device.
-    pub fn budget(&self, device: u32) -> &DeviceBudget {
+    pub(super) fn budget(&self, device: u32) -> &DeviceBudget {
         &self.accounts[device as usize].budget
     }
 
     /// The filter of a device, declared before round 1; `None` where nothing is enforced.
     pub fn declared(&self, device: u32) -> Option<&Filter> {
-        self.budget(device).filter()
+        self.budget(device).filter.as_ref()
     }
 
     /// Budget that is left to this run on a device, in the filter's currency.
@@ -97,7 +97,7 @@ impl Books {
 
     /// Release of a device, noise apart.
     pub fn release(&self, device: u32) -> &Release {
-        self.budget(device).release()
+        &self.budget(device).release
     }
 
     /// The public scale of a device's update without artificial noise; none where updates are not
@@ -111,7 +111,7 @@ impl Books {
     /// devices have no budgets of their own, or those go by the release.
     pub fn even_sigma(&self, device: u32, part: f64) -> Result<Option<f64>, PrivacyError> {
         let budget = self.budget(device);
-        if budget.filter().is_none() || budget.is_plan() {
+        if budget.filter.is_none() || budget.is_plan() {
             return Ok(None);
         }
         budget.required(part * budget.capacity() / f64::from(self.rounds)).map(Some)

@@ -9,7 +9,7 @@ use crate::config::Experiment;
 use crate::observe::number;
 
 /// The privacy of a run, as summary.json states it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrivacySummary {
     /// The paper's sum over all devices: its epsilons of this run's releases, added over rounds and
     /// devices. The paper's budget is of this sum.

@@ -4,10 +4,9 @@
 //! at a time fills a folder. A reader needs no lock: it verifies what it reads.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::atomic::write_atomically;
+use crate::atomic::write_bytes;
 use crate::files::Folder;
 
 use super::idx::{self, Idx};
@@ -100,13 +99,10 @@ pub fn ensure(
         let cache = Tried { source: cache, reason: reasons.join("; ") };
         fetch(set, &wanted, folder, cache, on_event)?
     };
-    match read_all(set, folder) {
-        Some(files) => Ok(Found { files, source }),
-        None => Err(DataError::Idx {
-            path: folder.into(),
-            problem: "files disappeared or changed while they were read; expected all four".into(),
-        }),
-    }
+    let problem = "files disappeared or changed while they were read; expected all four";
+    let files = read_all(set, folder);
+    let files = files.ok_or(DataError::Idx { path: folder.into(), problem: problem.into() })?;
+    Ok(Found { files, source })
 }
 
 /// Brings the wanted files into the cache from the first source that has them all.
@@ -123,8 +119,10 @@ fn fetch(
         on_event(FetchEvent::Trying { source: words.clone() });
         match source.fetch(wanted, on_event) {
             Ok(contents) => {
+                // Only the holder of the lock gets here.
                 for (file, bytes) in wanted.iter().zip(contents) {
-                    store(&folder.join(file.name), &bytes)?;
+                    let path = folder.join(file.name);
+                    write_bytes(&path, bytes).map_err(io(&path, "write"))?;
                 }
                 on_event(FetchEvent::Done { source: words.clone(), folder: folder.into() });
                 return Ok(words);
@@ -172,11 +170,6 @@ pub fn state(set: &Known, folder: &Path) -> CacheState {
     state
 }
 
-/// Replaces a file in one step. Only the holder of the lock gets here.
-fn store(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
-    write_atomically(path, |file| file.write_all(bytes)).map_err(io(path, "write"))
-}
-
 /// Held until the file is dropped, also when the process dies.
 fn lock(path: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<File, DataError> {
     let file = Folder::of(path).and_then(|(folder, name)| folder.lock_file(name));
@@ -190,7 +183,7 @@ fn lock(path: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<File, DataE
     Ok(file)
 }
 
-fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> DataError {
-    let path = path.into();
-    move |source| DataError::Io { path, action, source }
+/// The error of an action on a file or folder.
+pub(super) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> DataError {
+    move |source| DataError::Io { path: path.into(), action, source }
 }

@@ -26,19 +26,13 @@ pub fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset, DataError> {
     if !folder.is_dir() {
         return Err(problem("not a folder; expected a folder of IDX files".into()));
     }
-    let read = |name: &str, dimensions| {
-        let path = idx::locate(folder, name).ok_or_else(|| {
-            problem(format!("{name} is missing; expected that file, plain or with .gz added"))
-        })?;
+    let read = |at: usize, dimensions| {
+        let name = idx::FILES[at];
+        let missing = || format!("{name} is missing; expected that file, plain or with .gz added");
+        let path = idx::locate(folder, name).ok_or_else(|| problem(missing()))?;
         idx::read_file(&path, dimensions)
     };
-    let [train_images, train_labels, test_images, test_labels] = idx::FILES;
-    let files = [
-        read(train_images, 3)?,
-        read(train_labels, 1)?,
-        read(test_images, 3)?,
-        read(test_labels, 1)?,
-    ];
+    let files = [read(0, 3)?, read(1, 1)?, read(2, 3)?, read(3, 1)?];
     dataset(DataName::Idx(folder.into()), folder.display().to_string(), files, classes)
 }
 
@@ -58,43 +52,36 @@ pub fn dataset(
         .map(|(name, idx)| FileHash { file: name.to_string(), sha256: idx.sha256.clone() })
         .collect();
     let [train_images, train_labels, test_images, test_labels] = files;
-    let (test_path, label_paths) =
-        (test_images.path.clone(), [train_labels.path.clone(), test_labels.path.clone()]);
+    let problem = |path: &Path, problem: String| DataError::Idx { path: path.into(), problem };
+    let (images_path, train_path) = (test_images.path.clone(), train_labels.path.clone());
+    let test_path = test_labels.path.clone();
     let train = idx::split(train_images, train_labels)?;
     let test = idx::split(test_images, test_labels)?;
     if (test.rows, test.cols) != (train.rows, train.cols) {
-        let problem = format!(
-            "images of {}×{}; expected {}×{} as in training",
-            test.rows, test.cols, train.rows, train.cols
-        );
-        return Err(DataError::Idx { path: test_path, problem });
+        let found = format!("images of {}×{}", test.rows, test.cols);
+        let expected = format!("expected {}×{} as in training", train.rows, train.cols);
+        return Err(problem(&images_path, format!("{found}; {expected}")));
     }
-    let [train_path, test_path] = label_paths;
     let largest = test.labels.iter().max().copied().unwrap_or(0);
     let (found, origin) = match classes {
         Some(classes) => (classes as usize, "data.classes"),
         None if largest == 0 => {
-            let problem = "every label is 0; expected at least 2 classes, or set data.classes";
-            return Err(DataError::Idx { path: test_path, problem: problem.into() });
+            let all = "every label is 0; expected at least 2 classes, or set data.classes";
+            return Err(problem(&test_path, all.into()));
         }
         None => (usize::from(largest) + 1, "the largest label of the test set plus one"),
     };
     for (path, labels) in [(train_path, &train.labels), (test_path, &test.labels)] {
-        check_labels(labels, found, origin).map_err(|problem| DataError::Idx { path, problem })?;
+        if let Some(index) = labels.iter().position(|&label| usize::from(label) >= found) {
+            let what = format!(
+                "label {index} (from 0) is {}; expected below {found}, {origin}: set data.classes \
+                 to the number of classes",
+                labels[index]
+            );
+            return Err(problem(&path, what));
+        }
     }
     Ok(Dataset { name, source, train, test, classes: found, hashes })
-}
-
-/// Fails where a label is not below the number of classes.
-fn check_labels(labels: &[u8], classes: usize, origin: &str) -> Result<(), String> {
-    match labels.iter().position(|&label| usize::from(label) >= classes) {
-        None => Ok(()),
-        Some(index) => Err(format!(
-            "label {index} (from 0) is {}; expected below {classes}, {origin}: set data.classes to the \
-             number of classes",
-            labels[index]
-        )),
-    }
 }
 
 #[cfg(test)]

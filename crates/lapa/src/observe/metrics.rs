@@ -54,8 +54,7 @@ impl MetricsWriter {
         })?;
         line.push(b'\n');
         if line.len() as u64 > MOST_BYTES {
-            let line = record.round as usize;
-            return Err(ObserveError::LongLine { path: self.path.clone(), line });
+            return Err(ObserveError::long(&self.path, record.round as usize));
         }
         self.file.write_all(&line).map_err(|e| ObserveError::io(&self.path, "write", e))?;
         self.len += line.len() as u64;
@@ -109,7 +108,7 @@ pub fn for_each_line<T: DeserializeOwned, E: From<ObserveError>>(
         match read.map_err(|e| ObserveError::io(path, "read", e))? {
             0 => break,
             length if length as u64 > MOST_BYTES => {
-                return Err(ObserveError::LongLine { path: path.into(), line }.into());
+                return Err(ObserveError::long(path, line).into());
             }
             _ => {}
         }

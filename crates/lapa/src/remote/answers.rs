@@ -1,15 +1,16 @@
 //! Cached answers of a device on the disk: the same question gets the same answer, for nothing.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::RemoteError;
-use crate::atomic::write_atomically;
+use crate::atomic::write_bytes;
 use crate::files::{self, Folder};
+use crate::run::RunError;
 
 /// A question, as it is told from others.
 #[derive(Clone, Copy)]
@@ -72,27 +73,23 @@ pub(super) trait Number: Copy {
     fn all(bytes: &[u8]) -> Option<Vec<Self>>;
 }
 
-impl Number for f32 {
-    fn put(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
+macro_rules! number {
+    ($float:ty) => {
+        impl Number for $float {
+            fn put(self, bytes: &mut Vec<u8>) {
+                bytes.extend(self.to_le_bytes());
+            }
 
-    fn all(bytes: &[u8]) -> Option<Vec<Self>> {
-        let (values, rest) = bytes.as_chunks::<4>();
-        rest.is_empty().then(|| values.iter().map(|&b| Self::from_le_bytes(b)).collect())
-    }
+            fn all(bytes: &[u8]) -> Option<Vec<Self>> {
+                let (values, rest) = bytes.as_chunks();
+                rest.is_empty().then(|| values.iter().map(|&b| Self::from_le_bytes(b)).collect())
+            }
+        }
+    };
 }
 
-impl Number for f64 {
-    fn put(self, bytes: &mut Vec<u8>) {
-        bytes.extend(self.to_le_bytes());
-    }
-
-    fn all(bytes: &[u8]) -> Option<Vec<Self>> {
-        let (values, rest) = bytes.as_chunks::<8>();
-        rest.is_empty().then(|| values.iter().map(|&b| Self::from_le_bytes(b)).collect())
-    }
-}
+number!(f32);
+number!(f64);
 
 impl Answers {
     pub fn beside(ledger: &Path, device: u32) -> Self {
@@ -109,11 +106,11 @@ impl Answers {
     /// No other process answers for the device while this lives.
     pub fn lock(&self) -> Result<File, RemoteError> {
         let folder = Folder::create(&self.folder);
-        let folder = folder.map_err(RemoteError::io("create", &self.folder))?;
-        let path = self.folder.join(format!("{}.lock", self.device));
-        let file = folder.lock_file(format!("{}.lock", self.device));
-        let file = file.map_err(RemoteError::io("open", &path))?;
-        file.lock().map_err(RemoteError::io("lock", &path))?;
+        let folder = folder.map_err(RunError::io("create", &self.folder))?;
+        let name = format!("{}.lock", self.device);
+        let path = self.folder.join(&name);
+        let file = folder.lock_file(name).map_err(RunError::io("open", &path))?;
+        file.lock().map_err(RunError::io("lock", &path))?;
         Ok(file)
     }
 
@@ -122,24 +119,21 @@ impl Answers {
         let path = self.path(question.run);
         let bytes = match files::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Cached::Nothing);
-            }
-            Err(source) => return Err(RemoteError::Io { action: "read", path, source }),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Cached::Nothing),
+            Err(error) => return Err(RunError::io("read", &path)(error).into()),
         };
-        let damaged = |what: String| RemoteError::Answer { path: path.clone(), what };
+        let damaged = |what: &str| RemoteError::damaged(&path)(what);
         let end = bytes.iter().position(|&byte| byte == b'\n');
-        let end = end.ok_or_else(|| damaged("it has no first line".into()))?;
+        let end = end.ok_or_else(|| damaged("it has no first line"))?;
         let head: Head =
-            serde_json::from_slice(&bytes[..end]).map_err(|error| damaged(error.to_string()))?;
+            serde_json::from_slice(&bytes[..end]).map_err(RemoteError::damaged(&path))?;
         if head.round < question.round {
             return Ok(Cached::Nothing);
         }
         if head.question != question.hash() {
             return Ok(Cached::Other { round: head.round });
         }
-        let values = T::all(&bytes[end + 1..]);
-        let values = values.ok_or_else(|| damaged("a value is cut off".into()))?;
+        let values = T::all(&bytes[end + 1..]).ok_or_else(|| damaged("a value is cut off"))?;
         Ok(Cached::Same(values, head.sigma))
     }
 
@@ -152,15 +146,10 @@ impl Answers {
     ) -> Result<(), RemoteError> {
         let path = self.path(question.run);
         let head = Head { question: question.hash(), round: question.round, sigma };
-        let damaged = |error: serde_json::Error| RemoteError::Answer {
-            path: path.clone(),
-            what: error.to_string(),
-        };
-        let mut bytes = serde_json::to_vec(&head).map_err(damaged)?;
+        let mut bytes = serde_json::to_vec(&head).map_err(RemoteError::damaged(&path))?;
         bytes.push(b'\n');
         values.iter().for_each(|value| value.put(&mut bytes));
-        write_atomically(&path, |file| file.write_all(&bytes))
-            .map_err(RemoteError::io("write", &path))
+        Ok(write_bytes(&path, bytes).map_err(RunError::io("write", &path))?)
     }
 
     /// One file per run. A run's name is anything, so its hash is used.

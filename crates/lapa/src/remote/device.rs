@@ -1,7 +1,6 @@
 //! A real device, in a process of its own.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use lapa_privacy::ledger::{Ledger, Recorded};
 use lapa_privacy::{Event, Histogram};
@@ -9,14 +8,14 @@ use lapa_privacy::{Event, Histogram};
 use super::answers::{Answers, Cached, Number, Question};
 use super::device_ledger::{DeviceLedger, Spending};
 use super::{DeviceInfo, Refusal, RemoteError, checked};
-use crate::budget::{Histograms, PrivacyError, of_whole_updates, public_samples};
+use crate::budget::{Histograms, of_whole_updates, public_samples};
 use crate::config::{Entropy, Experiment};
 use crate::data::{Dataset, Split};
 use crate::device::{self, Batches, Learner, PrivateUpdate, Streams, grid, noisy_counts};
 use crate::error::FederationError;
-use crate::model::{Network, Worker};
-use crate::seed::{Draws, Purpose};
-use crate::simulation;
+use crate::model::Worker;
+use crate::seed::Purpose;
+use crate::simulation::{self, draws};
 
 /// An update as it leaves a device: new, or cached and sent once more, which says nothing new.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,13 +41,6 @@ impl Answer {
     }
 }
 
-impl From<PrivateUpdate> for Answer {
-    fn from(update: PrivateUpdate) -> Self {
-        let sigma = update.sigma();
-        Self { gradient: update.into_gradient(), sigma }
-    }
-}
-
 /// A device: its records, its budget and its ledger. Nothing leaves it but an [`Answer`] or a label
 /// histogram, and neither before its ledger has it on the disk.
 pub struct Device {
@@ -71,15 +63,6 @@ struct Trainer {
     learner: Learner,
 }
 
-/// The records of a device, and the sizes of all devices that are known to it: its own is at
-/// `place`.
-struct Own<'a> {
-    records: Split,
-    classes: usize,
-    sizes: &'a [u32],
-    place: usize,
-}
-
 impl Device {
     /// The device that has the part `device` of a data set, as in a simulation of `experiment`. It
     /// keeps no other record.
@@ -98,16 +81,15 @@ impl Device {
         let parts = crate::partition::partition(scheme, &data.train.labels, data.classes, seed)
             .map_err(FederationError::from)?;
         let Some(part) = parts.devices.get(device as usize) else {
-            let devices = parts.devices.len();
+            let last = parts.devices.len().saturating_sub(1);
             return Err(RemoteError::Devices(format!(
-                "device {device} has no part of the data: the configuration has devices 0 to {}",
-                devices.saturating_sub(1)
+                "device {device} has no part of the data: the configuration has devices 0 to {last}"
             )));
         };
         let sizes: Vec<u32> = parts.devices.iter().map(|part| part.samples.len() as u32).collect();
         let records = records_of(&data.train, &part.samples);
-        let own = Own { records, classes: data.classes, sizes: &sizes, place: device as usize };
-        Self::with(experiment, device, own, seeded, ledger)
+        let experiment = checked(experiment, seeded)?;
+        Self::with(experiment, device, records, data.classes, (&sizes, device as usize), ledger)
     }
 
     /// The device that has these records.
@@ -137,53 +119,68 @@ impl Device {
                 records.labels[at]
             )));
         }
-        if experiment.initial_sigma().is_some() {
-            return Err(needs_epsilon());
-        }
+        refuse_initial_sigma(experiment)?;
         let sizes = [records.len() as u32];
-        let own = Own { records, classes, sizes: &sizes, place: 0 };
-        Self::with(experiment, device, own, seeded, ledger)
+        let experiment = checked(experiment, seeded)?;
+        Self::with(experiment, device, records, classes, (&sizes, 0), ledger)
     }
 
+    /// The device that trains on these records.
     fn with(
-        experiment: &Experiment,
+        experiment: Experiment,
         device: u32,
-        own: Own<'_>,
-        seeded: bool,
+        records: Split,
+        classes: usize,
+        sizes: (&[u32], usize),
         ledger: &Path,
     ) -> Result<Self, RemoteError> {
-        let Own { records, classes, sizes, place } = own;
-        let experiment = checked(experiment, seeded)?;
-        let (rows, cols) = (records.rows, records.cols);
+        let shape @ (rows, cols, _) = (records.rows, records.cols, classes);
         let network = crate::model::network(&experiment.model, rows, cols, classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
-        simulation::check(&experiment, (rows, cols, classes), &network)?;
-        simulation::Load {
-            shape: (rows, cols, classes),
-            network: &network,
-            largest: records.len() as u32,
-            updates: 1,
-            threads: 1,
-            test_images: 0,
-        }
-        .check(&experiment)?;
+        simulation::check(&experiment, shape, &network)?;
+        // One update at a time, on one thread, and no test images.
+        let largest = records.len() as u32;
+        simulation::check_memory(&experiment, shape, &network, largest, 1, 1, 0)?;
+        let mut made = Self::new(experiment, device, sizes, network.parameter_count(), ledger)?;
+        made.label_counts = vec![0; classes];
+        records.labels.iter().for_each(|&label| made.label_counts[usize::from(label)] += 1);
+        let all = (0..records.len() as u32).collect();
+        let learner = Learner::new(Worker::new(network.into()));
+        made.trainer = Some(Trainer { records, all, learner });
+        Ok(made)
+    }
+
+    /// The device without records. `sizes` are those of all devices that are known to it, and the
+    /// place of its own among them.
+    fn new(
+        experiment: Experiment,
+        device: u32,
+        (sizes, place): (&[u32], usize),
+        parameters: usize,
+        ledger: &Path,
+    ) -> Result<Self, RemoteError> {
         let samples = public_samples(&experiment, sizes)?;
-        let mut label_counts = vec![0; classes];
-        records.labels.iter().for_each(|&label| label_counts[usize::from(label)] += 1);
-        let own = open_ledger(&experiment, device, &samples, place, ledger)?;
-        let network: Arc<Network> = network.into();
+        let answers = Answers::beside(ledger, device);
+        let begun = std::fs::metadata(ledger).is_ok_and(|file| file.len() > 0);
+        if !begun && answers.folder().exists() {
+            return Err(RemoteError::Ledger(format!(
+                "{} is missing or empty, but {} has this device's answers: what was released, and \
+                 what is left of the budget, is no longer known. Put the ledger back from a \
+                 backup. Without one the budget counts as spent: remove the folder only if these \
+                 records may be released anew",
+                ledger.display(),
+                answers.folder().display()
+            )));
+        }
+        let ledger = Ledger::open(ledger)?;
         Ok(Self {
             device,
             samples: samples[place],
-            label_counts,
-            parameters: network.parameter_count(),
-            ledger: own,
-            answers: Answers::beside(ledger, device),
-            trainer: Some(Trainer {
-                all: (0..records.len() as u32).collect(),
-                records,
-                learner: Learner::new(Worker::new(network)),
-            }),
+            label_counts: Vec::new(),
+            parameters,
+            ledger: DeviceLedger::new(&experiment, device, &samples, place, ledger)?,
+            answers,
+            trainer: None,
             experiment,
         })
     }
@@ -200,26 +197,13 @@ impl Device {
     ) -> Result<Self, RemoteError> {
         let experiment = checked(experiment, seeded)?;
         super::check_outside_model(&experiment)?;
-        if experiment.initial_sigma().is_some() {
-            return Err(needs_epsilon());
-        }
+        refuse_initial_sigma(&experiment)?;
         if samples == 0 || parameters == 0 {
             return Err(RemoteError::Records(format!(
                 "{samples} samples and {parameters} parameters: allowed is at least one of each"
             )));
         }
-        let experiment = of_whole_updates(&experiment);
-        let samples = public_samples(&experiment, &[samples])?;
-        Ok(Self {
-            device,
-            samples: samples[0],
-            label_counts: Vec::new(),
-            parameters,
-            ledger: open_ledger(&experiment, device, &samples, 0, ledger)?,
-            answers: Answers::beside(ledger, device),
-            trainer: None,
-            experiment,
-        })
+        Self::new(of_whole_updates(&experiment), device, (&[samples], 0), parameters, ledger)
     }
 
     /// Its public numbers.
@@ -275,9 +259,8 @@ impl Device {
         };
         let draws = draws(experiment);
         answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
-            let stream = |purpose| draws.stream(purpose, round, here.number);
-            let mut batch = stream(Purpose::Batch).map_err(PrivacyError::from)?;
-            let mut noise = stream(Purpose::Noise).map_err(PrivacyError::from)?;
+            let mut batch = draws.stream(Purpose::Batch, round, here.number)?;
+            let mut noise = draws.stream(Purpose::Noise, round, here.number)?;
             let streams = Streams { batch: &mut *batch, noise: &mut *noise };
             let reply = here.answer(parameters, recorded, 1.0, streams, learner, Vec::new());
             let failed = |error| FederationError::of_device(error, round, here.number, here.learn);
@@ -326,8 +309,7 @@ impl Device {
             if update.len() != expected {
                 update = vec![0.0; expected];
             }
-            let noise = draws.stream(Purpose::Noise, round, number);
-            let mut noise = noise.map_err(PrivacyError::from)?;
+            let mut noise = draws.stream(Purpose::Noise, round, number)?;
             Ok(PrivateUpdate::of_whole(update, clip_norm, recorded, &mut *noise)?)
         })
     }
@@ -335,14 +317,15 @@ impl Device {
     /// Its label counts before round 1, where the rule of aggregation goes by them: with noise for
     /// `cost` of its budget, or exact where they are declared public.
     pub fn histogram(&mut self, run: &str, cost: f64) -> Result<Vec<f64>, RemoteError> {
-        let exact = || self.label_counts.iter().map(|&count| f64::from(count)).collect();
         match self.experiment.aggregate.rule.histograms() {
             None => {
                 return Err(RemoteError::Turn(
                     "aggregate.rule of this device's configuration reads no label histograms",
                 ));
             }
-            Some(Histograms::Public) => return Ok(exact()),
+            Some(Histograms::Public) => {
+                return Ok(self.label_counts.iter().map(|&count| f64::from(count)).collect());
+            }
             Some(Histograms::Noisy(_) | Histograms::Exact) => {}
         }
         let question = Question { run, round: 0, what: "histogram", cost, values: &[] };
@@ -355,8 +338,7 @@ impl Device {
             // Round 0 has nothing else.
             return Err(self.ledger.answered(run, 0).into());
         };
-        let rng = draws(&self.experiment).stream(Purpose::Histogram, 0, self.device);
-        let mut rng = rng.map_err(PrivacyError::from)?;
+        let mut rng = draws(&self.experiment).stream(Purpose::Histogram, 0, self.device)?;
         let counts = noisy_counts(&self.label_counts, &recorded, &mut *rng)?;
         self.answers.keep(&question, &counts, sigma)?;
         Ok(counts)
@@ -364,10 +346,10 @@ impl Device {
 
     fn expect(&self, what: &'static str, given: usize) -> Result<(), Refusal> {
         let (device, expected) = (self.device, self.parameters);
-        match given == expected {
-            true => Ok(()),
-            false => Err(Refusal::Length { device, what, given, expected }),
+        if given == expected {
+            return Ok(());
         }
+        Err(Refusal::Length { device, what, given, expected })
     }
 }
 
@@ -389,8 +371,9 @@ fn answer(
         return Ok(Answer { gradient, sigma });
     }
     let update = compute(&ledger.record(run, round, question.cost)?)?;
-    answers.keep(question, update.gradient(), update.sigma())?;
-    Ok(update.into())
+    let sigma = update.sigma();
+    answers.keep(question, update.gradient(), sigma)?;
+    Ok(Answer { gradient: update.into_gradient(), sigma })
 }
 
 /// The cached answer to this question; refuses another question for a round that is over.
@@ -411,32 +394,14 @@ fn cached<T: Number>(
     }
 }
 
-/// Source of a device's batches and noise.
-fn draws(experiment: &Experiment) -> Draws {
-    Draws { entropy: experiment.run.entropy, seed: experiment.run.seed }
-}
-
-fn open_ledger(
-    experiment: &Experiment,
-    device: u32,
-    samples: &[u32],
-    place: usize,
-    ledger: &Path,
-) -> Result<DeviceLedger, RemoteError> {
-    let answers = Answers::beside(ledger, device);
-    let begun = std::fs::metadata(ledger).is_ok_and(|file| file.len() > 0);
-    if !begun && answers.folder().exists() {
-        let (ledger, answers) = (ledger.into(), answers.folder().into());
-        return Err(RemoteError::LostLedger { ledger, answers });
+/// Refuses a noise level where ε goes by the sizes of all devices.
+fn refuse_initial_sigma(experiment: &Experiment) -> Result<(), RemoteError> {
+    if experiment.initial_sigma().is_none() {
+        return Ok(());
     }
-    let ledger = Ledger::open(ledger).map_err(PrivacyError::from)?;
-    DeviceLedger::new(experiment, device, samples, place, ledger)
-}
-
-fn needs_epsilon() -> RemoteError {
     let what = "privacy.initial_sigma goes by the mean size of all devices, which a device with \
                 records of its own does not know";
-    RemoteError::Config { what: what.into(), instead: "privacy.epsilon" }
+    Err(RemoteError::Config { what: what.into(), instead: "privacy.epsilon" })
 }
 
 /// Copies of some records, in their order.

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use lapa_privacy::FilterKind;
 use lapa_privacy::ledger::{DataKey, Declaration, Ledger, Recorded, Repeat, Request, add_up};
-use lapa_privacy::{Filter, FilterKind};
 
 use super::{Refusal, RemoteError};
 use crate::budget::{DeviceBudget, Odometer, Priced, PrivacyError, declare, floor};
@@ -62,7 +62,7 @@ impl DeviceLedger {
         place: usize,
         ledger: Ledger,
     ) -> Result<Self, RemoteError> {
-        let mut known = ledger.declarations().map_err(PrivacyError::from)?;
+        let mut known = ledger.declarations()?;
         known.retain(|declared| declared.data == OWN);
         let account = account(&ledger, &known)?;
         let kind: Option<FilterKind> =
@@ -89,7 +89,7 @@ impl DeviceLedger {
 
     /// Records the device's label histogram for a cost.
     pub fn record_histogram(&mut self, run: &str, cost: f64) -> Result<Recorded, RemoteError> {
-        let limited = self.budget.filter().is_some();
+        let limited = self.budget.filter.is_some();
         if cost.is_nan() || cost <= 0.0 || (limited && cost.is_infinite()) {
             return Err(self.strange_cost(cost, "a number above 0".into()).into());
         }
@@ -114,7 +114,7 @@ impl DeviceLedger {
         Ok(Spending {
             epsilon: self.budget.provable(spent, &mut self.odometer)?,
             declared: self.budget.epsilon(),
-            delta: self.budget.delta(),
+            delta: self.budget.delta,
             left: left(capacity, spent),
             capacity,
             releases: releases.iter().filter(|entry| entry.data == OWN).count() as u32,
@@ -143,62 +143,44 @@ impl DeviceLedger {
     ) -> Result<Recorded, RemoteError> {
         let data = DataKey { data: OWN.into(), partition: OWN.into() };
         let listed = [(self.account, self.budget.declared())];
-        self.ledger.begin_run(run, &data, &listed).map_err(PrivacyError::from)?;
-        let refusal = self.more_than_left(run, cost)?;
-        if self.passes_run_fraction(run, cost)? {
+        self.ledger.begin_run(run, &data, &listed)?;
+        let (capacity, epsilon) = (self.budget.capacity(), self.budget.epsilon());
+        let (mut rest, mut passes) = (left(capacity, self.spent()?), false);
+        if let (Some(fraction), Some(_)) = (self.run_fraction, &self.budget.filter) {
+            let own = self.ledger.own_spent(run, self.account, None)?;
+            rest = rest.min(left(fraction * capacity, own));
+            passes = add_up(own, cost) > (fraction * capacity).next_up();
+        }
+        let device = self.device;
+        let refusal = Refusal::MoreThanLeft { device, cost, left: rest, capacity, epsilon };
+        if passes {
             return Err(refusal.into());
         }
         let request = [Request { device: self.account, cost }];
-        let offers = self.ledger.offer(run, round, self.repeat, 0.0, &request);
-        let offers = offers.map_err(PrivacyError::from)?;
+        let offers = self.ledger.offer(run, round, self.repeat, 0.0, &request)?;
         if offers.granted().next().flatten().is_none_or(|granted| granted < cost) {
             return Err(refusal.into());
         }
         let Priced { event, cost, .. } = price(&self.budget, cost)?;
-        let recorded = offers.record([(event, cost)]).map_err(PrivacyError::from)?;
+        let recorded = offers.record([(event, cost)])?;
         recorded.into_iter().next().flatten().ok_or_else(|| refusal.into())
     }
 
-    /// True if a cost goes past the part of the budget that one run may spend.
-    fn passes_run_fraction(&self, run: &str, cost: f64) -> Result<bool, PrivacyError> {
-        let (Some(fraction), Some(filter)) = (self.run_fraction, self.budget.filter()) else {
-            return Ok(false);
-        };
-        let own = self.ledger.own_spent(run, self.account, None)?;
-        Ok(add_up(own, cost) > (fraction * filter.capacity()).next_up())
-    }
-
-    fn more_than_left(&self, run: &str, cost: f64) -> Result<Refusal, PrivacyError> {
-        let capacity = self.budget.capacity();
-        let mut rest = left(capacity, self.spent()?);
-        if let (Some(fraction), Some(_)) = (self.run_fraction, self.budget.filter()) {
-            let own = self.ledger.own_spent(run, self.account, None)?;
-            rest = rest.min(left(fraction * capacity, own));
-        }
-        let (device, epsilon) = (self.device, self.budget.epsilon());
-        Ok(Refusal::MoreThanLeft { device, cost, left: rest, capacity, epsilon })
-    }
-
     fn check_cost(&self, cost: f64) -> Result<(), Refusal> {
-        let allowed = match (self.budget.is_noisy(), self.budget.filter()) {
-            (false, _) if cost == f64::INFINITY => return Ok(()),
-            (false, _) => "infinity, since no noise is added".into(),
-            (true, None) if cost > 0.0 && cost.is_finite() => return Ok(()),
-            (true, None) => "a finite number above 0".into(),
-            (true, Some(filter)) => return self.check_limited(filter, cost),
+        let finite = cost.is_finite();
+        let (fits, allowed) = match &self.budget.filter {
+            _ if !self.budget.noisy => {
+                (cost == f64::INFINITY, "infinity, since no noise is added".into())
+            }
+            None => (cost > 0.0 && finite, "a finite number above 0".into()),
+            Some(_) if self.budget.is_plan() => (cost == 1.0, "1, a planned release".into()),
+            Some(filter) => {
+                // Half of the least cost that a base station sends.
+                let least = 0.5 * floor(filter, self.rounds);
+                (cost >= least && finite, format!("a finite number from {least:e}"))
+            }
         };
-        Err(self.strange_cost(cost, allowed))
-    }
-
-    fn check_limited(&self, filter: &Filter, cost: f64) -> Result<(), Refusal> {
-        let plan = self.budget.is_plan();
-        // Half of the least cost that a base station sends.
-        let least = if plan { 1.0 } else { 0.5 * floor(filter, self.rounds) };
-        if cost >= least && cost.is_finite() && (!plan || cost == 1.0) {
-            return Ok(());
-        }
-        let allowed = format!("a finite number from {least:e}");
-        Err(self.strange_cost(cost, if plan { "1, a planned release".into() } else { allowed }))
+        if fits { Ok(()) } else { Err(self.strange_cost(cost, allowed)) }
     }
 
     fn strange_cost(&self, cost: f64, allowed: String) -> Refusal {
@@ -211,8 +193,14 @@ impl DeviceLedger {
 fn account(ledger: &Ledger, known: &[Declaration]) -> Result<u32, RemoteError> {
     let numbers: BTreeSet<u32> = known.iter().map(|declared| declared.device).collect();
     if numbers.len() > 1 {
-        let numbers = numbers.into_iter().collect();
-        return Err(RemoteError::SeveralAccounts { ledger: ledger.path().into(), numbers });
+        let numbers = Vec::from_iter(numbers);
+        return Err(RemoteError::Ledger(format!(
+            "{}: it has accounts of devices {numbers:?}, but a ledger is one device's, whatever \
+             its number, and has one budget; what these released cannot be told apart any more: \
+             take it as spent, and use a new ledger for records that this one was never used for \
+             only",
+            ledger.path().display()
+        )));
     }
     Ok(numbers.first().copied().unwrap_or(ACCOUNT))
 }

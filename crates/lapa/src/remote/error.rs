@@ -1,6 +1,9 @@
 //! Errors of remote devices and base stations.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use lapa_privacy::ledger::LedgerError;
+use lapa_privacy::mechanism::EntropyError;
 
 use super::Refusal;
 use crate::budget::PrivacyError;
@@ -39,51 +42,12 @@ pub enum RemoteError {
     /// A call out of turn.
     #[error("{0}")]
     Turn(&'static str),
-    /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The action.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A device that has answered, without its ledger.
-    #[error(
-        "{} is missing or empty, but {} has this device's answers: what was released, and what is \
-         left of the budget, is no longer known. Put the ledger back from a backup. Without one the \
-         budget counts as spent: remove the folder only if these records may be released anew",
-        ledger.display(),
-        answers.display()
-    )]
-    LostLedger {
-        /// The ledger's path.
-        ledger: PathBuf,
-        /// The folder of answers.
-        answers: PathBuf,
-    },
-    /// A device's ledger with a budget for each of several numbers.
-    #[error(
-        "{}: it has accounts of devices {numbers:?}, but a ledger is one device's, whatever its \
-         number, and has one budget; what these released cannot be told apart any more: take it as \
-         spent, and use a new ledger for records that this one was never used for only",
-        ledger.display()
-    )]
-    SeveralAccounts {
-        /// The ledger.
-        ledger: PathBuf,
-        /// The numbers.
-        numbers: Vec<u32>,
-    },
-    /// A stored answer is damaged.
-    #[error("{} is damaged: {what}", path.display())]
-    Answer {
-        /// The file.
-        path: PathBuf,
-        /// The mistake.
-        what: String,
-    },
+    /// A device's ledger that is gone, or that is not one device's.
+    #[error("{0}")]
+    Ledger(String),
+    /// A stored file is damaged: the file, and the mistake.
+    #[error("{} is damaged: {}", .0.display(), .1)]
+    Damaged(PathBuf, String),
 }
 
 impl RemoteError {
@@ -95,11 +59,19 @@ impl RemoteError {
         }
     }
 
-    pub(super) fn io(
-        action: &'static str,
-        path: &std::path::Path,
-    ) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { action, path, source }
+    pub(super) fn damaged<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
+        |what| Self::Damaged(path.into(), what.to_string())
+    }
+}
+
+impl From<LedgerError> for RemoteError {
+    fn from(error: LedgerError) -> Self {
+        PrivacyError::from(error).into()
+    }
+}
+
+impl From<EntropyError> for RemoteError {
+    fn from(error: EntropyError) -> Self {
+        PrivacyError::from(error).into()
     }
 }

@@ -1,30 +1,32 @@
 //! The base station of remote devices: it asks, takes what comes, and steps.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use lapa_privacy::ledger::Repeat;
 use lapa_privacy::{Filter, FilterKind};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::mailbox::Mailbox;
 use super::vet::{Dropped, Reason};
 use super::{DeviceInfo, RemoteError, check_outside_model, checked};
-use crate::atomic::write_atomically;
+use crate::atomic::{read_json, write_bytes};
 use crate::budget::{declare, of_whole_updates};
 use crate::config::Experiment;
 use crate::data::{Dataset, Origin};
 use crate::error::FederationError;
 use crate::federation::{Asked, Federation, Prepared, partition_digest};
-use crate::files;
 use crate::model::Evaluator;
 use crate::observe::RoundRecord;
 use crate::radio::Radio;
 use crate::round;
-use crate::run::{DEVICES, RunFolder, RunLog, Summary, check_same_run, is_free, read_summary};
-use crate::seed::{Draws, Purpose, stream};
+use crate::run::{
+    DEVICES, RunError, RunFolder, RunLog, Summary, check_same_run, is_free, read_summary,
+};
+use crate::seed::{Purpose, stream};
 use crate::simulation;
 use crate::station::{Station, taking_part};
 
@@ -97,7 +99,7 @@ impl BaseStation {
         let seeded = devices.iter().any(|info| info.seeded);
         let experiment = checked(experiment, seeded)?
             .with_absolute_paths()
-            .map_err(|(path, source)| RemoteError::Io { action: "find", path, source })?;
+            .map_err(|(path, source)| RunError::Io { action: "find", path, source })?;
         let began = !is_free(folder);
         if began {
             devices = known_devices(folder, &devices)?;
@@ -105,7 +107,7 @@ impl BaseStation {
         let classes = if let Model::Configured(data) = &model { data.classes } else { 0 };
         let prepared = prepare(&experiment, model, &devices)?;
         for info in &devices {
-            check_budget(info, prepared.budgets[info.device as usize].filter())?;
+            check_budget(info, prepared.budgets[info.device as usize].filter.as_ref())?;
         }
         let mut again = None;
         let (mut log, mut federation) = if began {
@@ -237,14 +239,11 @@ impl BaseStation {
             ));
         }
         if self.asked.is_none() {
-            let devices = match self.again.take() {
-                Some(devices) => devices,
-                None => {
-                    let mut devices = self.federation.station.participants();
-                    devices.retain(|device| present.contains(device));
-                    devices
-                }
-            };
+            let devices = self.again.take().unwrap_or_else(|| {
+                let mut devices = self.federation.station.participants();
+                devices.retain(|device| present.contains(device));
+                devices
+            });
             let file = AskedFile { round, devices };
             write(&self.log.folder().join(ASKED), &file)?;
             self.asked = Some(round::ask(&mut self.federation, &file.devices)?);
@@ -312,8 +311,7 @@ fn prepare(
     let mut station = Station::new(&declared, parameters, samples, evaluator)?;
     // Before anything is on the disk: the first checkpoint has it.
     station.pretrain();
-    let draws = Draws { entropy: experiment.run.entropy, seed: experiment.run.seed };
-    let radio = Radio::new(experiment, draws)?;
+    let radio = Radio::new(experiment, simulation::draws(experiment))?;
     // A base station does not know which records its devices hold.
     let partition = partition_digest(devices.iter().map(|_| &[][..]));
     let experiment = experiment.clone();
@@ -344,15 +342,8 @@ fn configured_model(
         .map_err(|source| FederationError::Model { rows, cols, source })?;
     check_devices(experiment, network.parameter_count(), devices)?;
     simulation::check(experiment, shape, &network)?;
-    let load = simulation::Load {
-        shape,
-        network: &network,
-        largest: 0,
-        updates: taking_part(experiment, devices.len()),
-        threads,
-        test_images: data.test.len(),
-    };
-    load.check(experiment)?;
+    let (updates, test) = (taking_part(experiment, devices.len()), data.test.len());
+    simulation::check_memory(experiment, shape, &network, 0, updates, threads, test)?;
     let seed = experiment.run.seed;
     let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
     let evaluator = Evaluator::new(Arc::new(network), data.test, threads);
@@ -376,21 +367,17 @@ fn check_devices(
             )));
         }
         let (rounds, delta) = (experiment.run.rounds, experiment.delta());
-        let differs = |what: &str, has: String, expected: String| {
-            Err(RemoteError::Devices(format!(
-                "device {place} has {what} {has}, but the base station has {expected}: give both \
-                 the same configuration"
-            )))
-        };
-        if info.parameters != parameters {
-            let (has, expected) = (info.parameters.to_string(), parameters.to_string());
-            return differs("parameters", has, expected);
-        }
-        if info.rounds != rounds {
-            return differs("rounds", info.rounds.to_string(), rounds.to_string());
-        }
-        if info.delta != delta {
-            return differs("delta", info.delta.to_string(), delta.to_string());
+        for (what, has, expected) in [
+            ("parameters", info.parameters.to_string(), parameters.to_string()),
+            ("rounds", info.rounds.to_string(), rounds.to_string()),
+            ("delta", info.delta.to_string(), delta.to_string()),
+        ] {
+            if has != expected {
+                return Err(RemoteError::Devices(format!(
+                    "device {place} has {what} {has}, but the base station has {expected}: give \
+                     both the same configuration"
+                )));
+            }
         }
         let numbers = [info.left, info.epsilon, info.epsilon_ever];
         if info.samples == 0 || numbers.iter().any(|number| number.is_nan()) {
@@ -412,14 +399,14 @@ fn check_devices(
 fn check_budget(info: &DeviceInfo, filter: Option<&Filter>) -> Result<(), RemoteError> {
     let declared = filter.map_or(f64::INFINITY, |filter| filter.budget().epsilon());
     let in_mu = filter.is_some_and(|filter| filter.kind() == FilterKind::Gdp);
-    match info.epsilon == declared || (in_mu && info.epsilon.is_finite()) {
-        true => Ok(()),
-        false => Err(RemoteError::Devices(format!(
-            "device {} holds itself to epsilon {}, but the base station has {declared}: give both \
-             the same privacy.epsilon",
-            info.device, info.epsilon
-        ))),
+    if info.epsilon == declared || (in_mu && info.epsilon.is_finite()) {
+        return Ok(());
     }
+    Err(RemoteError::Devices(format!(
+        "device {} holds itself to epsilon {}, but the base station has {declared}: give both the \
+         same privacy.epsilon",
+        info.device, info.epsilon
+    )))
 }
 
 /// The devices as they were when the run began: what they have left is told then. A budget that
@@ -430,34 +417,25 @@ fn known_devices(folder: &Path, now: &[DeviceInfo]) -> Result<Vec<DeviceInfo>, R
         return Ok(now.to_vec());
     };
     let fixed = |info: &DeviceInfo| DeviceInfo { left: 0.0, epsilon_ever: 0.0, ..*info };
-    let ever = |(before, now): (&DeviceInfo, &DeviceInfo)| DeviceInfo {
-        epsilon_ever: before.epsilon_ever.max(now.epsilon_ever),
-        ..*before
-    };
-    match before.iter().map(fixed).eq(now.iter().map(fixed)) {
-        true => Ok(before.iter().zip(now).map(ever).collect()),
-        false => Err(RemoteError::Devices(format!(
+    if before.iter().map(fixed).ne(now.iter().map(fixed)) {
+        return Err(RemoteError::Devices(format!(
             "{}: the run began with other devices; it can only go on with the same ones",
             folder.display()
-        ))),
+        )));
     }
+    let mut known = before;
+    for (known, now) in known.iter_mut().zip(now) {
+        known.epsilon_ever = known.epsilon_ever.max(now.epsilon_ever);
+    }
+    Ok(known)
 }
 
-fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, RemoteError> {
-    let text = match files::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(RemoteError::Io { action: "read", path: path.into(), source }),
-    };
-    let damaged = |error: serde_json::Error| RemoteError::Answer {
-        path: path.into(),
-        what: error.to_string(),
-    };
-    serde_json::from_str(&text).map(Some).map_err(damaged)
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RemoteError> {
+    let found = read_json(path).map_err(RunError::io("read", path))?;
+    found.transpose().map_err(RemoteError::damaged(path))
 }
 
-fn write(path: &Path, value: &impl Serialize) -> Result<(), RemoteError> {
-    let io = |error: std::io::Error| RemoteError::io("write", path)(error);
-    let text = serde_json::to_string(value).map_err(|error| io(error.into()))?;
-    write_atomically(path, |file| file.write_all(text.as_bytes())).map_err(io)
+fn write(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
+    let text = serde_json::to_string(value).map_err(io::Error::from);
+    text.and_then(|text| write_bytes(path, text)).map_err(RunError::io("write", path))
 }

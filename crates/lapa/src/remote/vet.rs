@@ -1,7 +1,5 @@
 //! Answers that a base station takes.
 
-use std::fmt;
-
 use lapa_privacy::{Adjacency, ClipUnit, Event, Release};
 
 use crate::budget::Granted;
@@ -16,11 +14,13 @@ pub struct Dropped {
 }
 
 /// Reason to leave out an answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Reason {
     /// The device was not asked.
+    #[error("it was not asked")]
     NotAsked,
     /// It is not an update of this model.
+    #[error("{given} values for a model of {expected}")]
     Length {
         /// Its number of values.
         given: usize,
@@ -28,34 +28,21 @@ pub enum Reason {
         expected: usize,
     },
     /// A value is not a number, or infinite.
+    #[error("value {index} is not finite")]
     NotFinite {
         /// The position.
         index: usize,
     },
     /// It is longer than anything that a device makes that clips and noises as agreed.
+    #[error(
+        "its norm is {norm:.3e}, but what is clipped and noised as agreed has at most {most:.3e}"
+    )]
     TooLong {
         /// Its Euclidean norm.
         norm: f64,
         /// The most that is believed.
         most: f64,
     },
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAsked => write!(f, "it was not asked"),
-            Self::Length { given, expected } => {
-                write!(f, "{given} values for a model of {expected}")
-            }
-            Self::NotFinite { index } => write!(f, "value {index} is not finite"),
-            Self::TooLong { norm, most } => write!(
-                f,
-                "its norm is {norm:.3e}, but what is clipped and noised as agreed has at most \
-                 {most:.3e}"
-            ),
-        }
-    }
 }
 
 /// Refuses an answer that no honest device gives to what was `granted`.
@@ -67,13 +54,13 @@ pub(super) fn vet(granted: &Granted, answer: &[f32], expected: usize) -> Result<
         return Err(Reason::NotFinite { index });
     }
     let norm = answer.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();
-    match &granted.event {
-        Event::Release(release) => match longest(release, expected) {
-            Some(most) if norm > most => Err(Reason::TooLong { norm, most }),
-            _ => Ok(()),
-        },
-        Event::Histogram(_) | Event::NonPrivate { .. } => Ok(()),
+    if let Event::Release(release) = &granted.event
+        && let Some(most) = longest(release, expected)
+        && norm > most
+    {
+        return Err(Reason::TooLong { norm, most });
     }
+    Ok(())
 }
 
 /// The longest update of an honest device: what is clipped, and noise, whose norm passes

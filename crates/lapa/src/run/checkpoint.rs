@@ -1,17 +1,16 @@
 //! Models on the disk: the checkpoint to resume from, and the trained model.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 
 use lapa_privacy::allocate::AllocatorState;
-use safetensors::{Dtype, SafeTensors, View};
+use safetensors::tensor::{Metadata, TensorView};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
 use super::RunError;
 
-use crate::atomic::write_atomically;
+use crate::atomic::write_bytes;
 use crate::files;
 use crate::model::Network;
 use crate::station::aggregate::{GlobalModel, WeightingState};
@@ -50,38 +49,54 @@ pub(super) struct State {
     pub remembered: usize,
 }
 
-/// Floats as a tensor.
-struct Floats<'a> {
-    values: &'a [f32],
-    shape: Vec<usize>,
+/// A part of a trained model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// As `0.weight`.
+    pub name: String,
+    /// Its shape, in C order.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Vec<f32>,
 }
 
-impl View for Floats<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        self.values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
-    }
-
-    fn data_len(&self) -> usize {
-        size_of_val(self.values)
+impl Tensor {
+    fn flat(name: impl Into<String>, values: &[f32]) -> Self {
+        Self { name: name.into(), shape: vec![values.len()], values: values.to_vec() }
     }
 }
 
-fn write<'a>(
-    path: &Path,
-    tensors: impl IntoIterator<Item = (String, Floats<'a>)>,
-    metadata: Option<HashMap<String, String>>,
-) -> Result<(), RunError> {
-    let bytes = safetensors::serialize(tensors, metadata)
-        .map_err(|source| RunError::Tensors { path: path.into(), source })?;
-    write_atomically(path, |file| file.write_all(&bytes)).map_err(RunError::io("write", path))
+/// Writes tensors, and the state that a checkpoint has beside them.
+fn write(path: &Path, mut tensors: Vec<Tensor>, state: Option<&State>) -> Result<(), RunError> {
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bytes: Vec<Vec<u8>> = tensors.iter().map(|tensor| bytes(&tensor.values)).collect();
+    let named = || tensors.iter().zip(&bytes).map(|(tensor, bytes)| (&*tensor.name, &**bytes));
+    let json = state.map(serde_json::to_string).transpose().map_err(RunError::invalid(path))?;
+    let metadata = json.as_ref().map(|json| format!("{} {json}", checksum(json, named())));
+    let metadata = metadata.map(|state| HashMap::from([(STATE.into(), state)]));
+    let view = |(tensor, (name, bytes)): (&Tensor, _)| {
+        Ok((name, TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)?))
+    };
+    let views: Result<Vec<_>, SafeTensorError> = tensors.iter().zip(named()).map(view).collect();
+    let file = views.and_then(|views| safetensors::serialize(views, metadata));
+    write_bytes(path, file.map_err(RunError::invalid(path))?).map_err(RunError::io("write", path))
+}
+
+/// The file, and the text of a checkpoint's state.
+fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<(SafeTensors<'a>, Metadata), RunError> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(RunError::invalid(path))?;
+    let file = SafeTensors::deserialize(bytes).map_err(RunError::invalid(path))?;
+    Ok((file, metadata))
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
+}
+
+/// The error of a checkpoint that does not fit the experiment, or its own checksum.
+pub(super) fn damaged(path: &Path, what: &str) -> RunError {
+    RunError::invalid(path)(format!("damaged checkpoint: {what}"))
 }
 
 /// Writes a checkpoint; the one before stays whole until this one is.
@@ -91,26 +106,16 @@ pub(super) fn save(
     model: &GlobalModel,
     remembered: &[Vec<f32>],
 ) -> Result<(), RunError> {
-    let path = folder.join(FILE);
-    let json = serde_json::to_string(state)
-        .map_err(|source| RunError::Json { path: path.clone(), source })?;
     let GlobalModel { parameters, velocity, average, statistics } = model;
-    let tensors = [
-        ("parameters", parameters),
-        ("velocity", velocity),
-        ("average", average),
-        ("statistics", statistics),
-    ]
-    .map(|(name, values)| (name.into(), Floats { values, shape: vec![values.len()] }));
-    let remembered = remembered.iter().enumerate().map(|(i, values)| {
-        (format!("allocator.{i}"), Floats { values, shape: vec![values.len()] })
-    });
-    let mut tensors: Vec<(String, Floats)> = tensors.into_iter().chain(remembered).collect();
-    tensors.sort_by(|a, b| a.0.cmp(&b.0));
-    let bytes: Vec<Cow<[u8]>> = tensors.iter().map(|(_, values)| values.data()).collect();
-    let named = tensors.iter().zip(&bytes).map(|((name, _), bytes)| (name.as_str(), &**bytes));
-    let state = format!("{} {json}", checksum(&json, named));
-    write(&path, tensors, Some(HashMap::from([(STATE.into(), state)])))
+    let mut tensors = vec![
+        Tensor::flat("parameters", parameters),
+        Tensor::flat("velocity", velocity),
+        Tensor::flat("average", average),
+        Tensor::flat("statistics", statistics),
+    ];
+    let remembered = remembered.iter().enumerate();
+    tensors.extend(remembered.map(|(i, values)| Tensor::flat(format!("allocator.{i}"), values)));
+    write(&folder.join(FILE), tensors, Some(state))
 }
 
 /// Reads the checkpoint of a run whose model has the lengths of `like`.
@@ -120,34 +125,27 @@ pub(super) fn load(
 ) -> Result<(State, GlobalModel, Option<AllocatorState>), RunError> {
     let path = folder.join(FILE);
     let bytes = files::read(&path).map_err(RunError::io("read", &path))?;
-    let tensors = |source| RunError::Tensors { path: path.clone(), source };
-    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(tensors)?;
-    let damaged = |what: &str| RunError::Checkpoint { path: path.clone(), what: what.into() };
+    let (file, metadata) = parse(&path, &bytes)?;
+    let damaged = |what: &str| damaged(&path, what);
     let (sum, state) = metadata
         .metadata()
         .as_ref()
         .and_then(|metadata| metadata.get(STATE)?.split_once(' '))
         .ok_or_else(|| damaged("it does not say which round it is"))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(tensors)?;
     let mut contents = file.tensors();
     contents.sort_by(|a, b| a.0.cmp(&b.0));
     if sum != checksum(state, contents.iter().map(|(name, view)| (name.as_str(), view.data()))) {
         return Err(damaged("its content does not have the checksum that it was written with"));
     }
-    let state: State = serde_json::from_str(state)
-        .map_err(|source| RunError::Json { path: path.clone(), source })?;
+    let state: State = serde_json::from_str(state).map_err(RunError::invalid(&path))?;
     let values = |name: &str, len: usize| {
-        let tensor = file.tensor(name).map_err(tensors)?;
-        if tensor.dtype() != Dtype::F32 || tensor.shape() != [len] {
-            return Err(damaged(&format!(
-                "`{name}` is {:?} {:?}, but this model needs F32 [{len}]",
-                tensor.dtype(),
-                tensor.shape()
-            )));
+        let tensor = file.tensor(name).map_err(RunError::invalid(&path))?;
+        let (dtype, shape) = (tensor.dtype(), tensor.shape());
+        if dtype != Dtype::F32 || shape != [len] {
+            let needed = format!("but this model needs F32 [{len}]");
+            return Err(damaged(&format!("`{name}` is {dtype:?} {shape:?}, {needed}")));
         }
-        let bytes = tensor.data().chunks_exact(4);
-        // Unwrap safety: chunks_exact gives slices of four bytes.
-        Ok(bytes.map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect())
+        Ok(floats(tensor.data()))
     };
     let model = GlobalModel {
         parameters: values("parameters", like.parameters.len())?,
@@ -162,70 +160,41 @@ pub(super) fn load(
     Ok((state, model, allocator))
 }
 
-/// A part of a trained model.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tensor {
-    /// As `0.weight`.
-    pub name: String,
-    /// Its shape, in C order.
-    pub shape: Vec<usize>,
-    /// Its values.
-    pub values: Vec<f32>,
-}
-
 /// The parts of a model as it is evaluated, with its batch-norm statistics.
 pub fn model_tensors(network: &Network, model: &GlobalModel) -> Vec<Tensor> {
-    parts(network, model)
-        .map(|(name, Floats { values, shape })| Tensor { name, shape, values: values.to_vec() })
-        .collect()
+    let parts = [
+        (network.tensors(), model.evaluated()),
+        (network.statistics_tensors(), model.statistics.as_slice()),
+    ];
+    let part = |tensor: &crate::model::Tensor, values: &[f32]| Tensor {
+        name: tensor.name.clone(),
+        shape: tensor.shape.clone(),
+        values: values[tensor.range.clone()].to_vec(),
+    };
+    let parts = parts.into_iter();
+    parts.flat_map(|(tensors, values)| tensors.iter().map(move |t| part(t, values))).collect()
 }
 
 /// Reads the trained model of a finished run in `folder`.
 pub fn read_model(folder: &Path) -> Result<Vec<Tensor>, RunError> {
     let path = folder.join(MODEL);
     let bytes = files::read(&path).map_err(RunError::io("read", &path))?;
-    let damaged = |source| RunError::Tensors { path: path.clone(), source };
-    let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
-    let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
-    let mut names = metadata.offset_keys();
-    names
-        .drain(..)
-        .map(|name| {
-            let tensor = file.tensor(&name).map_err(damaged)?;
-            let (values, _) = tensor.data().as_chunks::<4>();
-            let values = values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
-            Ok(Tensor { name, shape: tensor.shape().to_vec(), values })
-        })
-        .collect()
-}
-
-fn parts<'a>(
-    network: &'a Network,
-    model: &'a GlobalModel,
-) -> impl Iterator<Item = (String, Floats<'a>)> {
-    let parts = [
-        (network.tensors(), model.evaluated()),
-        (network.statistics_tensors(), model.statistics.as_slice()),
-    ];
-    parts.into_iter().flat_map(|(tensors, values)| {
-        tensors.iter().map(|tensor| {
-            let values = &values[tensor.range.clone()];
-            (tensor.name.clone(), Floats { values, shape: tensor.shape.clone() })
-        })
-    })
+    let (file, metadata) = parse(&path, &bytes)?;
+    let read = |name: String| {
+        let tensor = file.tensor(&name).map_err(RunError::invalid(&path))?;
+        Ok(Tensor { name, shape: tensor.shape().to_vec(), values: floats(tensor.data()) })
+    };
+    metadata.offset_keys().into_iter().map(read).collect()
 }
 
 /// Writes the trained model, a tensor per layer part, for any reader of safetensors; as one tensor
 /// without a network of ours.
 pub(super) fn save_model(
-    path: &Path,
+    folder: &Path,
     network: Option<&Network>,
     model: &GlobalModel,
 ) -> Result<(), RunError> {
-    let values = model.evaluated();
-    let all = Floats { values, shape: vec![values.len()] };
-    match network {
-        Some(network) => write(path, parts(network, model), None),
-        None => write(path, [("parameters".to_string(), all)], None),
-    }
+    let all = || vec![Tensor::flat("parameters", model.evaluated())];
+    let tensors = network.map_or_else(all, |network| model_tensors(network, model));
+    write(&folder.join(MODEL), tensors, None)
 }

@@ -37,75 +37,27 @@ pub enum RunError {
     #[error(
         "{} was changed since the run began: what it says is not what ran (manifest.json has a \
          hash of it)",
-        path.display()
+        .0.display()
     )]
-    Edited {
-        /// The resolved config.
+    Edited(PathBuf),
+    /// A file or folder that is damaged, or that contradicts other files or this program.
+    #[error("{}: {what}", path.display())]
+    Invalid {
+        /// The file or folder.
         path: PathBuf,
-    },
-    /// Another version wrote the config in another way.
-    #[error(
-        "{}: the run was made with version {began}, this is {now}: whether its configuration was \
-         changed since cannot be told; use version {began}",
-        path.display()
-    )]
-    OtherVersion {
-        /// The folder.
-        path: PathBuf,
-        /// The program that began the run.
-        began: String,
-        /// This version.
-        now: &'static str,
-    },
-    /// The folder says of the run what its other files contradict.
-    #[error("{}: {what}; the folder was changed since the run ended", path.display())]
-    Contradiction {
-        /// The file.
-        path: PathBuf,
-        /// Values, and what the other files say.
+        /// The mistake.
         what: String,
     },
     /// The data set is not the one the run began with.
     #[error(
         "{}: the data set's files differ from those in manifest.json; \
          a run can only be resumed on the data it began with",
-        path.display()
+        .0.display()
     )]
-    OtherData {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Another program would round differently.
-    #[error(
-        "{}: the run began with {began}, this is {now}; \
-         going on would mix two roundings in one run",
-        path.display()
-    )]
-    OtherProgram {
-        /// The folder.
-        path: PathBuf,
-        /// The program that began the run.
-        began: String,
-        /// The run's state.
-        now: String,
-    },
+    OtherData(PathBuf),
     /// The config is not the one the run began with.
-    #[error(
-        "{} was changed since the run began: its releases could not be repeated",
-        path.display()
-    )]
-    Changed {
-        /// The resolved config.
-        path: PathBuf,
-    },
-    /// The checkpoint does not fit the experiment.
-    #[error("{}: damaged checkpoint: {what}", path.display())]
-    Checkpoint {
-        /// The file.
-        path: PathBuf,
-        /// The mistake.
-        what: String,
-    },
+    #[error("{} was changed since the run began: its releases could not be repeated", .0.display())]
+    Changed(PathBuf),
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
@@ -115,22 +67,6 @@ pub enum RunError {
         path: PathBuf,
         /// The cause.
         source: io::Error,
-    },
-    /// A JSON file is damaged.
-    #[error("{}: {source}", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// The mistake.
-        source: serde_json::Error,
-    },
-    /// A tensor file is damaged.
-    #[error("{}: {source}", path.display())]
-    Tensors {
-        /// The file.
-        path: PathBuf,
-        /// The mistake.
-        source: safetensors::SafeTensorError,
     },
     /// The resolved config does not parse.
     #[error(transparent)]
@@ -189,8 +125,11 @@ fn way_out(path: &Path) -> String {
 }
 
 impl RunError {
-    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { action, path, source }
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.into(), source }
+    }
+
+    pub(super) fn invalid<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
+        |what| Self::Invalid { path: path.into(), what: what.to_string() }
     }
 }

@@ -1,6 +1,6 @@
 //! A finished run, read back: its files must agree with each other.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::folder::{
     CONFIG, MANIFEST, Manifest, fingerprint_under, not_locked, open_run, read_experiment,
@@ -37,12 +37,16 @@ impl CheckedRun {
         let (manifest, experiment) = (read_manifest(path)?, read_experiment(path)?);
         check_experiment(path, &manifest, &experiment)?;
         let records = read_records(path, &experiment, summary.devices)?;
-        let contradiction = |what| RunError::Contradiction { path: path.join(SUMMARY), what };
-        check_totals(&summary, &records).map_err(contradiction)?;
         let elsewhere = path.join(DEVICES).is_file();
-        check_privacy(&summary, &records, &experiment, elsewhere).map_err(contradiction)?;
+        check_totals(&summary, &records)
+            .and_then(|()| check_privacy(&summary, &records, &experiment, elsewhere))
+            .map_err(|what| contradiction(path.join(SUMMARY), &what))?;
         Ok(Some(Self { folder, manifest, experiment, summary, records, _lock: lock }))
     }
+}
+
+fn contradiction(path: PathBuf, what: &str) -> RunError {
+    RunError::invalid(&path)(format!("{what}; the folder was changed since the run ended"))
 }
 
 /// Refuses an experiment that is not the one of the manifest.
@@ -51,18 +55,20 @@ fn check_experiment(
     manifest: &Manifest,
     experiment: &Experiment,
 ) -> Result<(), RunError> {
-    let Manifest { version, kernels, .. } = manifest;
-    if manifest.experiment != fingerprint_under(version, kernels, experiment) {
-        let (path, now) = (folder.to_path_buf(), env!("CARGO_PKG_VERSION"));
-        return Err(match version == now {
-            true => RunError::Edited { path: path.join(CONFIG) },
-            false => RunError::OtherVersion { path, began: version.clone(), now },
-        });
+    let (Manifest { version, kernels, seed, .. }, now) = (manifest, env!("CARGO_PKG_VERSION"));
+    let same = manifest.experiment == fingerprint_under(version, kernels, experiment);
+    if !same && version == now {
+        return Err(RunError::Edited(folder.join(CONFIG)));
     }
-    if manifest.seed != experiment.run.seed {
-        let (path, seed) = (folder.join(MANIFEST), manifest.seed);
+    if !same {
+        return Err(RunError::invalid(folder)(format!(
+            "the run was made with version {version}, this is {now}: whether its configuration \
+             was changed since cannot be told; use version {version}"
+        )));
+    }
+    if *seed != experiment.run.seed {
         let what = format!("seed {seed}, but {CONFIG} says {}", experiment.run.seed);
-        return Err(RunError::Contradiction { path, what });
+        return Err(contradiction(folder.join(MANIFEST), &what));
     }
     Ok(())
 }
@@ -85,38 +91,36 @@ pub fn read_records(
     let (found, rounds) = (records.len(), experiment.run.rounds);
     if found != rounds as usize {
         let what = format!("{found} rounds, but {CONFIG} says {rounds}");
-        return Err(RunError::Contradiction { path, what });
+        return Err(contradiction(path, &what));
     }
     Ok(records)
 }
 
 /// The first value in a line that no run of this many rounds and devices leaves.
 fn impossible(record: &RoundRecord, line: u32, rounds: u32, devices: u32) -> Option<String> {
-    if record.round != line || line > rounds {
-        return Some(match line > rounds {
-            true => {
-                format!("round {}: expected the {rounds} rounds of {CONFIG} only", record.round)
-            }
-            false => format!("round {}: expected {line}", record.round),
-        });
+    let round = record.round;
+    if line > rounds {
+        return Some(format!("round {round}: expected the {rounds} rounds of {CONFIG} only"));
+    }
+    if round != line {
+        return Some(format!("round {round}: expected {line}"));
     }
     if let Some(accuracy) = record.accuracy.filter(|value| !(0.0..=1.0).contains(value)) {
         return Some(format!("accuracy {accuracy}: expected a number from 0 to 1"));
     }
     let DeviceRecords::List(list) = &record.devices else { return None };
-    let mut before = None;
+    let mut least = 0;
     for device in list {
         let (number, weight) = (device.device, device.weight);
         if number >= devices {
             return Some(format!("device {number}: expected 0 to {}", devices - 1));
         }
-        if before.is_some_and(|before| number <= before) {
+        if number < least {
             return Some(format!("device {number}: expected each once, in rising order"));
         }
         if !(0.0..=1.0).contains(&weight) {
-            return Some(format!(
-                "device {number}, weight {weight}: expected a number from 0 to 1"
-            ));
+            let what = format!("device {number}, weight {weight}");
+            return Some(what + ": expected a number from 0 to 1");
         }
         for (name, sigma) in [
             ("sigma_required", device.sigma_required),
@@ -127,7 +131,7 @@ fn impossible(record: &RoundRecord, line: u32, rounds: u32, devices: u32) -> Opt
                 return Some(format!("device {number}, {name} {sigma}: expected a number from 0"));
             }
         }
-        before = Some(number);
+        least = number + 1;
     }
     None
 }
@@ -143,11 +147,9 @@ fn check_totals(summary: &Summary, records: &[RoundRecord]) -> Result<(), String
         _ => serde_json::Map::new(),
     };
     let (stated, expected) = (fields(summary), fields(&expected));
-    let differs = stated.iter().zip(expected.values()).find(|((_, a), b)| a != b);
-    Err(match differs {
-        Some(((name, value), of_rounds)) => {
-            format!("{name} {value}, but {METRICS} says {of_rounds}")
-        }
+    let mut pairs = stated.iter().zip(expected.values());
+    Err(match pairs.find(|((_, stated), expected)| stated != expected) {
+        Some(((name, value), rounds)) => format!("{name} {value}, but {METRICS} says {rounds}"),
         None => format!("it is not what {METRICS} comes to"),
     })
 }

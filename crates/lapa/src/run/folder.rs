@@ -1,6 +1,7 @@
 //! The folder of a run: what is in it, how it appears, who may write to it.
 
 use std::fs::{self, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,6 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::{ManifestData, RunError};
-use crate::atomic::write_atomically;
 use crate::budget::Histograms;
 use crate::config::{Entropy, Experiment};
 use crate::files::{self, Folder, FolderLock};
@@ -61,16 +61,6 @@ pub struct Machine {
     pub cores: usize,
 }
 
-impl Machine {
-    fn this() -> Self {
-        Self {
-            os: std::env::consts::OS.into(),
-            arch: std::env::consts::ARCH.into(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-        }
-    }
-}
-
 impl Manifest {
     pub(super) fn new(
         experiment: &Experiment,
@@ -84,15 +74,17 @@ impl Manifest {
             run: run.into(),
             experiment: fingerprint(experiment),
             seed: experiment.run.seed,
-            entropy: match experiment.run.entropy {
-                Entropy::Seed => {
-                    "seed: simulation, no guarantee against whoever knows the seed".into()
-                }
-                Entropy::Os => "the operating system's, through ChaCha20".into(),
-            },
+            entropy: String::from(match experiment.run.entropy {
+                Entropy::Seed => "seed: simulation, no guarantee against whoever knows the seed",
+                Entropy::Os => "the operating system's, through ChaCha20",
+            }),
             kernels: crate::model::kernels_in_use().into(),
             data,
-            machine: Machine::this(),
+            machine: Machine {
+                os: std::env::consts::OS.into(),
+                arch: std::env::consts::ARCH.into(),
+                cores: std::thread::available_parallelism().map_or(1, usize::from),
+            },
             threads,
             parameters,
             upload: format!(
@@ -140,10 +132,7 @@ impl RunFolder {
         };
         let name = path.file_name().ok_or_else(|| RunError::NoName(path.clone()))?;
         let prefix = format!(".{}.", name.to_string_lossy());
-        let parent = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
+        let parent = path.parent().filter(|parent| *parent != "").unwrap_or(".".as_ref());
         fs::create_dir_all(parent).map_err(RunError::io("create", parent))?;
         remove_leftovers(parent);
         let (partial, lock) = new_partial(parent, &prefix)?;
@@ -155,9 +144,8 @@ impl RunFolder {
                     // Renamed away: there is nothing left to clean up.
                     let _ = partial.keep();
                     // The name must last as long as the records in the folder.
-                    Folder::open(parent)
-                        .and_then(|parent| parent.sync())
-                        .map_err(RunError::io("write", parent))?;
+                    let synced = Folder::open(parent).and_then(|parent| parent.sync());
+                    synced.map_err(RunError::io("write", parent))?;
                     return Ok(Self { path, _lock: lock });
                 }
                 Err(_) if !is_free(&path) => {}
@@ -218,18 +206,16 @@ const OWN: [&str; 21] = [
 
 /// Opens the folder of a run whose files are its own.
 pub(super) fn open_run(path: &Path) -> Result<Folder, RunError> {
-    let folder = Folder::open(path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-            RunError::NotARun(path.into())
-        }
-        _ => RunError::Io { action: "open", path: path.into(), source },
+    let folder = Folder::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => RunError::NotARun(path.into()),
+        _ => RunError::io("open", path)(error),
     })?;
     if let Some(name) = folder.link_among(&OWN) {
         return Err(RunError::Link(path.join(name)));
     }
     for name in [CONFIG, super::checkpoint::FILE] {
         match folder.open_file(name) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(RunError::NotARun(path.into()));
             }
             opened => opened.map_err(RunError::io("open", &path.join(name)))?,
@@ -241,7 +227,7 @@ pub(super) fn open_run(path: &Path) -> Result<Folder, RunError> {
 pub(super) fn not_locked(error: TryLockError, path: &Path) -> RunError {
     match error {
         TryLockError::WouldBlock => RunError::Busy(path.into()),
-        TryLockError::Error(source) => RunError::Io { action: "lock", path: path.into(), source },
+        TryLockError::Error(error) => RunError::io("lock", path)(error),
     }
 }
 
@@ -255,7 +241,7 @@ pub fn read_experiment(folder: &Path) -> Result<Experiment, RunError> {
 pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, RunError> {
     let path = folder.join(MANIFEST);
     let text = files::read_to_string(&path).map_err(RunError::io("read", &path))?;
-    serde_json::from_str(&text).map_err(|source| RunError::Json { path, source })
+    serde_json::from_str(&text).map_err(RunError::invalid(&path))
 }
 
 /// Name of a folder in the making: `.NAME.RANDOM.partial`.
@@ -308,8 +294,7 @@ fn remove_leftovers(parent: &Path) {
 
 /// True if a folder holds nothing but the first files of a run.
 fn never_began(partial: &Path) -> bool {
-    let first = |entry: std::io::Result<fs::DirEntry>| {
-        let Ok(entry) = entry else { return false };
+    let first = |entry: fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let empty = || entry.metadata().is_ok_and(|found| found.len() == 0);
@@ -318,7 +303,7 @@ fn never_began(partial: &Path) -> bool {
         let own = OWN.contains(&&*name) || files::is_temporary(&name) || ledger;
         own && (name != super::METRICS || empty())
     };
-    fs::read_dir(partial).is_ok_and(|mut entries| entries.all(first))
+    fs::read_dir(partial).is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(first)))
 }
 
 /// True if a run can begin at `path`: nothing is there, or an empty folder.
@@ -326,7 +311,7 @@ pub fn is_free(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
         // A link to nothing is something.
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound && !path.is_symlink(),
+        Err(error) => error.kind() == ErrorKind::NotFound && !path.is_symlink(),
     }
 }
 
@@ -334,13 +319,3 @@ pub fn is_free(path: &Path) -> bool {
 pub(super) const CONFIG: &str = "config.resolved.toml";
 /// Name of the manifest in a run folder.
 pub(super) const MANIFEST: &str = "manifest.json";
-
-/// Writes pretty JSON, atomically.
-pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), RunError> {
-    use std::io::Write;
-    let mut text = serde_json::to_string_pretty(value)
-        .map_err(|source| RunError::Json { path: path.into(), source })?;
-    text.push('\n');
-    write_atomically(path, |file| file.write_all(text.as_bytes()))
-        .map_err(RunError::io("write", path))
-}

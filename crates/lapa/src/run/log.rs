@@ -1,7 +1,6 @@
 //! The log of a run in its folder: metrics, checkpoints, summary. Simulations and base stations of
 //! remote devices write the same.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -10,9 +9,9 @@ use lapa_privacy::mechanism::os_stream;
 use rand::Rng;
 
 use super::checkpoint::{self, State};
-use super::folder::{self, RunFolder, write_json};
+use super::folder::{self, RunFolder};
 use super::{LEDGER, METRICS, Manifest, ManifestData, RunError, SUMMARY, Summary, witness};
-use crate::atomic::write_atomically;
+use crate::atomic::{write_bytes, write_json};
 use crate::budget::PrivacyError;
 use crate::config::Experiment;
 use crate::data::Origin;
@@ -81,8 +80,8 @@ impl RunLog {
         let mut federation = record_in(prepared, &ledger, &name)?;
         let at = (state.round, state.asked);
         if !federation.restore(at, model, state.weighting, allocator)? {
-            let what = "its weights are those of another number of devices".into();
-            return Err(RunError::Checkpoint { path: folder.path().join(checkpoint::FILE), what });
+            let what = "its weights are those of another number of devices";
+            return Err(checkpoint::damaged(&folder.path().join(checkpoint::FILE), what));
         }
         // Before what they show is cut off.
         witness::refuse_forgotten(folder.path(), &mut federation)?;
@@ -110,31 +109,22 @@ impl RunLog {
     /// Writes a checkpoint of the rounds so far.
     pub fn checkpoint(&mut self, federation: &Federation) -> Result<(), RunError> {
         self.metrics.sync()?;
-        let (bytes, asked) = (self.metrics.len(), federation.books.asked());
+        let (bytes, asked) = (self.metrics.len(), federation.books.asked);
         save_checkpoint(self.folder(), &federation.station, asked, bytes, self.seconds)
-    }
-
-    /// The rounds so far.
-    fn records(&self) -> Result<Vec<RoundRecord>, RunError> {
-        Ok(observe::read_metrics(&self.folder().join(METRICS))?)
     }
 
     /// The summary of the rounds so far.
     pub fn summary(&self, federation: &mut Federation) -> Result<Summary, RunError> {
-        Ok(Summary::new(&self.records()?, federation, self.seconds)?)
+        let records = observe::read_metrics(&self.folder().join(METRICS))?;
+        Ok(Summary::new(&records, federation, self.seconds)?)
     }
 
     /// Writes the model and the summary: both can be written again.
     pub fn finish(&mut self, federation: &mut Federation) -> Result<Summary, RunError> {
-        let folder = self.folder().to_path_buf();
         let station = &federation.station;
-        checkpoint::save_model(
-            &folder.join(checkpoint::MODEL),
-            station.network(),
-            station.model(),
-        )?;
-        let summary = self.summary(federation)?;
-        write_json(&folder.join(SUMMARY), &summary)?;
+        checkpoint::save_model(self.folder(), station.network(), station.model())?;
+        let (summary, path) = (self.summary(federation)?, self.folder().join(SUMMARY));
+        write_json(&path, &summary).map_err(RunError::io("write", &path))?;
         Ok(summary)
     }
 }
@@ -144,13 +134,12 @@ impl Beginning<'_> {
     fn fill(&self, partial: &Path, name: &str, ledger: &Ledger) -> Result<(), RunError> {
         let entropy = self.experiment.run.entropy;
         let data = ManifestData::new(self.origin, entropy, ledger).map_err(PrivacyError::from)?;
-        let config = self.experiment.to_toml();
         let path = partial.join(folder::CONFIG);
-        write_atomically(&path, |file| file.write_all(config.as_bytes()))
-            .map_err(RunError::io("write", &path))?;
+        write_bytes(&path, self.experiment.to_toml()).map_err(RunError::io("write", &path))?;
         let parameters = self.station.model().parameters.len();
         let manifest = Manifest::new(self.experiment, name, data, parameters, self.threads);
-        write_json(&partial.join(folder::MANIFEST), &manifest)?;
+        let path = partial.join(folder::MANIFEST);
+        write_json(&path, &manifest).map_err(RunError::io("write", &path))?;
         MetricsWriter::create(&partial.join(METRICS))?.sync()?;
         save_checkpoint(partial, self.station, 0, 0, 0.0)
     }
@@ -163,10 +152,9 @@ fn save_checkpoint(
     metrics_bytes: u64,
     seconds: f64,
 ) -> Result<(), RunError> {
-    let (allocator, vectors) = match station.allocator_state() {
-        Some(state) => (Some(state.scalars), state.vectors),
-        None => (None, Vec::new()),
-    };
+    let memory = station.allocator_state().map(|state| (state.scalars, state.vectors));
+    let (allocator, vectors) = memory.unzip();
+    let vectors = vectors.unwrap_or_default();
     let state = State {
         round: station.round(),
         metrics_bytes,

@@ -150,7 +150,7 @@ impl Run {
         let (folder, done) = (log.folder(), simulation.round());
         let started = on_event(RunEvent::Started { folder, done, simulation: &simulation });
         if started.is_break() && done < rounds {
-            log.checkpoint(simulation.federation())?;
+            log.checkpoint(&simulation.federation)?;
             return Ok(Outcome::Stopped { round: done });
         }
         let mut start = crate::clock::now();
@@ -163,7 +163,7 @@ impl Run {
             let mut flow = on_event(RunEvent::Round(record));
             let round = record.round;
             if round.is_multiple_of(checkpoint_every) || round == rounds {
-                log.checkpoint(simulation.federation())?;
+                log.checkpoint(&simulation.federation)?;
                 if on_event(RunEvent::Checkpoint { round }).is_break() {
                     flow = ControlFlow::Break(());
                 }
@@ -172,12 +172,12 @@ impl Run {
             Ok(flow)
         })?;
         if flow.is_break() {
-            log.checkpoint(simulation.federation())?;
+            log.checkpoint(&simulation.federation)?;
             return Ok(Outcome::Stopped { round: simulation.round() });
         }
         // All rounds are done: what is left takes a moment, so a break comes too late.
         let _ = on_event(RunEvent::Finishing);
-        log.finish(simulation.federation_mut()).map(|summary| Outcome::Finished(summary.into()))
+        log.finish(&mut simulation.federation).map(|summary| Outcome::Finished(summary.into()))
     }
 }
 
@@ -193,10 +193,12 @@ pub(crate) fn check_same_run(
     let began = program(&before.version, &before.kernels);
     let now = program(env!("CARGO_PKG_VERSION"), crate::model::kernels_in_use());
     if began != now {
-        return Err(RunError::OtherProgram { path: folder.path().into(), began, now });
+        return Err(RunError::invalid(folder.path())(format!(
+            "the run began with {began}, this is {now}; going on would mix two roundings in one run"
+        )));
     }
     if before.experiment != folder::fingerprint(experiment) {
-        return Err(RunError::Changed { path: folder.path().join(folder::CONFIG) });
+        return Err(RunError::Changed(folder.path().join(folder::CONFIG)));
     }
     Ok(())
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{RunError, SUMMARY};
+use crate::atomic::read_json;
 use crate::budget::{PrivacyError, PrivacySummary};
 use crate::config::NoiseControl;
 use crate::error::FederationError;
 use crate::federation::Federation;
-use crate::files;
 use crate::observe::{RoundRecord, number};
 use crate::simulation::Simulation;
 
 /// summary.json
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Final test accuracy, in [0, 1].
     pub accuracy: Option<f64>,
@@ -54,19 +54,12 @@ impl Summary {
         seconds: f64,
     ) -> Result<Self, PrivacyError> {
         let summary = Self {
-            accuracy: None,
-            loss: None,
-            rounds: federation.station().round(),
+            rounds: federation.station.round(),
             seconds,
-            devices: federation.station().public_samples().len() as u32,
-            outages: 0,
-            airtime_s: 0.0,
-            energy_j: 0.0,
-            uplink_bytes: 0,
-            downlink_bytes: 0,
+            devices: federation.station.public_samples().len() as u32,
             switching_round: switching_round(federation),
-            under_noised: UnderNoised::default(),
             privacy: federation.privacy()?,
+            ..Self::default()
         };
         Ok(summary.with_totals(records))
     }
@@ -101,7 +94,7 @@ impl Simulation {
         records: &[RoundRecord],
         seconds: f64,
     ) -> Result<Summary, FederationError> {
-        Ok(Summary::new(records, self.federation_mut(), seconds)?)
+        Ok(Summary::new(records, &mut self.federation, seconds)?)
     }
 }
 
@@ -151,11 +144,6 @@ fn switching_round(federation: &Federation) -> Option<SwitchingRound> {
 /// The summary of a finished run, or `None` while it is not finished.
 pub fn read_summary(folder: &Path) -> Result<Option<Summary>, RunError> {
     let path = folder.join(SUMMARY);
-    match files::read_to_string(&path) {
-        Ok(text) => {
-            serde_json::from_str(&text).map(Some).map_err(|source| RunError::Json { path, source })
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(RunError::Io { action: "read", path, source }),
-    }
+    let summary = read_json(&path).map_err(RunError::io("read", &path))?;
+    summary.transpose().map_err(RunError::invalid(&path))
 }

@@ -77,7 +77,7 @@ impl Manifest {
                 self.data.keyed_files == now.keyed_files
             }
         };
-        if same { Ok(()) } else { Err(RunError::OtherData { path: folder.into() }) }
+        if same { Ok(()) } else { Err(RunError::OtherData(folder.into())) }
     }
 }
 
@@ -124,7 +124,9 @@ fn shown(path: &Path) -> Result<(u32, f64), RunError> {
         Ok::<(), ObserveError>(())
     });
     match read {
-        Ok(()) | Err(ObserveError::Line { .. } | ObserveError::LongLine { .. }) => Ok((last, most)),
+        Ok(()) | Err(ObserveError::Line { .. } | ObserveError::Impossible { .. }) => {
+            Ok((last, most))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use lapa_privacy::ledger::Recorded;
 use lapa_privacy::mechanism::Grid;
 
+use super::draws;
 use crate::config::Experiment;
 use crate::data::Dataset;
 use crate::device::{AnswerError, Batches, Device, Learner, Reply, Streams, grid, noisy_counts};
@@ -42,11 +43,10 @@ impl Devices {
         network: Arc<Network>,
         threads: usize,
     ) -> Result<Self, FederationError> {
-        let run = &experiment.run;
         Ok(Self {
             pool: Pool::new(threads, || Learner::new(Worker::new(network.clone())))?,
             grid: grid(experiment)?,
-            draws: Draws { entropy: experiment.run.entropy, seed: run.seed },
+            draws: draws(experiment),
             rooms: Vec::new(),
             experiment: experiment.clone(),
             data,

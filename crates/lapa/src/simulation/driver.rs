@@ -55,7 +55,7 @@ impl Simulation {
 
     fn warn<E>(&mut self, listener: &mut Listener<'_, E>) -> Result<ControlFlow<()>, E> {
         let mut flow = ControlFlow::Continue(());
-        for warning in self.federation_mut().take_warnings() {
+        for warning in self.federation.take_warnings() {
             if listener(self, Event::Warning(&warning))?.is_break() {
                 flow = ControlFlow::Break(());
             }

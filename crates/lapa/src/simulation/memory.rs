@@ -18,66 +18,61 @@ pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
     threads.min(devices.max(test_images.div_ceil(EVALUATION_BLOCK)).max(1))
 }
 
-/// Sizes of a simulation that need memory.
-pub(crate) struct Load<'a> {
-    /// Rows and columns of the images, and classes.
-    pub shape: (usize, usize, usize),
-    pub network: &'a Network,
-    /// Samples of the device with the most; none where no device is trained here.
-    pub largest: u32,
-    /// Updates in memory at a time.
-    pub updates: usize,
-    pub threads: usize,
-    pub test_images: usize,
-}
-
-impl Load<'_> {
-    /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].
-    pub fn check(&self, experiment: &Experiment) -> Result<(), FederationError> {
-        let q = self.network.parameter_count() as u64;
-        let on_grid = grid(experiment)?.is_some();
-        let batch = match on_grid {
-            true => self.largest.min(1) as usize,
-            false => largest_batch(experiment, self.largest),
-        };
-        let footprint = self.network.footprint();
-        let evaluated = match self.network.statistics_count() {
-            0 => 1,
-            // Batch norm takes its statistics from whole blocks.
-            _ => EVALUATION_BLOCK.min(self.test_images),
-        };
-        // Parameters, velocity, average, gradient and a copy; 32-bit updates, and 64-bit sums on a
-        // grid; weights, gradient and sums of each thread.
-        let bytes = |copies: u64, each: u64| q.saturating_mul(each).saturating_mul(copies);
-        let model = bytes(5, 4);
-        let updates = bytes(self.updates as u64, if on_grid { 12 } else { 4 });
-        // Devices and base station have buffers of their own.
-        let buffers = footprint
-            .of_batch(batch)
-            .saturating_add(footprint.of_batch(evaluated))
-            .saturating_add(bytes(1, 16))
-            .saturating_mul(self.threads as u64);
-        let needed = model.saturating_add(updates).saturating_add(buffers);
-        if needed <= MOST_BYTES {
-            return Ok(());
-        }
-        let (rows, cols, classes) = self.shape;
-        Err(FederationError::TooLarge(Box::new(TooLarge {
-            model: experiment.model.name,
-            rows,
-            cols,
-            classes,
-            parameters: q,
-            model_bytes: model,
-            updates: self.updates,
-            update_bytes: updates,
-            batch,
-            threads: self.threads,
-            buffer_bytes: buffers,
-            needed,
-            allowed: MOST_BYTES,
-        })))
+/// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].
+///
+/// `shape` is that of the images, and the classes; `largest` are the samples of the device with the
+/// most, 0 where no device is trained here; `updates` are in memory at a time.
+pub(crate) fn check_memory(
+    experiment: &Experiment,
+    (rows, cols, classes): (usize, usize, usize),
+    network: &Network,
+    largest: u32,
+    updates: usize,
+    threads: usize,
+    test_images: usize,
+) -> Result<(), FederationError> {
+    let q = network.parameter_count() as u64;
+    let on_grid = grid(experiment)?.is_some();
+    let batch = match on_grid {
+        true => largest.min(1) as usize,
+        false => largest_batch(experiment, largest),
+    };
+    let footprint = network.footprint();
+    let evaluated = match network.statistics_count() {
+        0 => 1,
+        // Batch norm takes its statistics from whole blocks.
+        _ => EVALUATION_BLOCK.min(test_images),
+    };
+    // Parameters, velocity, average, gradient and a copy; 32-bit updates, and 64-bit sums on a
+    // grid; weights, gradient and sums of each thread.
+    let bytes = |copies: u64, each: u64| q.saturating_mul(each).saturating_mul(copies);
+    let model_bytes = bytes(5, 4);
+    let update_bytes = bytes(updates as u64, if on_grid { 12 } else { 4 });
+    // Devices and base station have buffers of their own.
+    let buffer_bytes = footprint
+        .of_batch(batch)
+        .saturating_add(footprint.of_batch(evaluated))
+        .saturating_add(bytes(1, 16))
+        .saturating_mul(threads as u64);
+    let needed = model_bytes.saturating_add(update_bytes).saturating_add(buffer_bytes);
+    if needed <= MOST_BYTES {
+        return Ok(());
     }
+    Err(FederationError::TooLarge(Box::new(TooLarge {
+        model: experiment.model.name,
+        rows,
+        cols,
+        classes,
+        parameters: q,
+        model_bytes,
+        updates,
+        update_bytes,
+        batch,
+        threads,
+        buffer_bytes,
+        needed,
+        allowed: MOST_BYTES,
+    })))
 }
 
 /// Samples of the largest batch of a device with so many. Poisson batches are larger with a
@@ -110,15 +105,8 @@ mod tests {
     fn check(layers: &[Layer], rows: usize, cols: usize, load: (u32, usize)) -> Option<TooLarge> {
         let network = Network::new(Shape::new(1, rows, cols), layers).unwrap();
         let (largest, updates) = load;
-        let load = Load {
-            shape: (rows, cols, 10),
-            network: &network,
-            largest,
-            updates,
-            threads: 2,
-            test_images: 300,
-        };
-        match load.check(&experiment(&["learn.sampling=full"])) {
+        let experiment = experiment(&["learn.sampling=full"]);
+        match check_memory(&experiment, (rows, cols, 10), &network, largest, updates, 2, 300) {
             Ok(()) => None,
             Err(FederationError::TooLarge(error)) => Some(*error),
             Err(error) => panic!("{error}"),

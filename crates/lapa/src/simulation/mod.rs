@@ -9,9 +9,9 @@ mod setup;
 pub use crate::error::{Cancelled, TooLarge};
 pub use driver::Event;
 pub use exact_loss::{ExactLoss, ExactLossError, LocalLoss};
-pub(crate) use memory::{Load, threads};
+pub(crate) use memory::{check_memory, threads};
 pub use setup::Setup;
-pub(crate) use setup::{check, repeat};
+pub(crate) use setup::{check, draws, repeat};
 
 use crate::budget::{Books, PrivacyError, PrivacySummary};
 use crate::config::Experiment;
@@ -30,7 +30,7 @@ use devices::Devices;
 /// K simulated devices and their base station, in memory; no files but the ledger.
 pub struct Simulation {
     devices: Devices,
-    federation: Federation,
+    pub(crate) federation: Federation,
 }
 
 impl Simulation {
@@ -59,15 +59,6 @@ impl Simulation {
     pub fn redraw(&mut self, seed: u64) {
         self.devices.draws.seed = seed;
         self.federation.radio.draws.seed = seed;
-    }
-
-    /// The base station's side.
-    pub fn federation(&self) -> &Federation {
-        &self.federation
-    }
-
-    pub(crate) fn federation_mut(&mut self) -> &mut Federation {
-        &mut self.federation
     }
 
     /// The base station.

@@ -7,7 +7,7 @@ use lapa_privacy::ledger::{Ledger, Repeat};
 
 use super::Simulation;
 use super::devices::Devices;
-use super::memory::{self, Load};
+use super::memory::{self, check_memory};
 use crate::budget::{PrivacyError, declare, public_samples};
 use crate::config::{Clip, Entropy, Experiment, Start};
 use crate::data::Dataset;
@@ -76,15 +76,10 @@ impl Setup {
             return Err(FederationError::PowersNotChosen { power });
         }
         let threads = memory::threads(&experiment, sizes.len(), data.test.len());
-        Load {
-            shape: shape(&data),
-            network: &network,
-            largest: partition.devices.iter().map(|d| d.samples.len() as u32).max().unwrap_or(0),
-            updates: taking_part(&experiment, sizes.len()),
-            threads,
-            test_images: data.test.len(),
-        }
-        .check(&experiment)?;
+        let held = partition.devices.iter().map(|device| device.samples.len() as u32);
+        let (largest, updates) = (held.max().unwrap_or(0), taking_part(&experiment, sizes.len()));
+        let (shape, test) = (shape(&data), data.test.len());
+        check_memory(&experiment, shape, &network, largest, updates, threads, test)?;
         let seed = experiment.run.seed;
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
         let samples = public_samples(&experiment, sizes)?;
@@ -92,17 +87,15 @@ impl Setup {
         let network = Arc::new(network);
         let evaluator = Evaluator::new(network.clone(), data.test.clone(), threads)?;
         let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
-        let draws = Draws { entropy: experiment.run.entropy, seed };
-        let mut radio = Radio::new(&experiment, draws)?;
+        let mut radio = Radio::new(&experiment, draws(&experiment))?;
         radio.try_links(&station.participants())?;
         let origin = data.origin();
-        let held = partition.devices.iter().map(|device| &*device.samples);
-        let partition_digest = partition_digest(held);
+        let digest = partition_digest(partition.devices.iter().map(|device| &*device.samples));
         let devices = Devices::new(&experiment, data, partition, samples, network, threads)?;
         let prepared = Prepared {
             experiment,
             origin,
-            partition: partition_digest,
+            partition: digest,
             station,
             radio,
             budgets,
@@ -166,6 +159,11 @@ impl Setup {
         let (opened, federation) = open(prepared)?;
         Ok((opened, Simulation { devices, federation }))
     }
+}
+
+/// Source of the batches and noise of an experiment.
+pub(crate) fn draws(experiment: &Experiment) -> Draws {
+    Draws { entropy: experiment.run.entropy, seed: experiment.run.seed }
 }
 
 /// The meaning of a round that is recorded already: with a seed the same release, with the operating
