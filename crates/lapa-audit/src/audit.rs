@@ -6,17 +6,17 @@ use crate::{
     ledger, mechanism, membership,
 };
 
-/// All that an audit found, and of what.
+/// Result of an audit.
 pub struct Audit {
-    /// What is audited, as users know it.
+    /// Name of the subject, as users know it.
     pub name: String,
-    /// What is said of its privacy.
+    /// Privacy statement of the run.
     pub statement: Statement,
-    /// What the attacks found.
+    /// Findings of the attacks.
     pub findings: Vec<Finding>,
     /// The configuration that was repeated.
     pub configuration: String,
-    /// How the run was repeated, in sentences.
+    /// Notes on how the run was repeated, in sentences.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Why an audit cannot be done.
+//! Errors of an audit.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use lapa::error::FederationError;
 use lapa::simulation::Cancelled;
 use lapa_report::plot::PlotError;
 
-/// Why an audit cannot be done.
+/// Error of an audit.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The run cannot be repeated.
@@ -24,7 +24,7 @@ pub enum AuditError {
     /// A confidence that is none.
     #[error("confidence = {confidence}: expected a number above 0 and below 1")]
     Confidence {
-        /// What was given.
+        /// The given value.
         confidence: f64,
     },
     /// Real releases are not repeated.
@@ -55,7 +55,7 @@ pub enum AuditError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The releases of a device cannot be drawn again.

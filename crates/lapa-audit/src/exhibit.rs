@@ -1,4 +1,4 @@
-//! What there is to see of an attack, for a page.
+//! Parts of the page about an attack.
 
 use lapa_report::page::Table;
 
@@ -15,7 +15,7 @@ pub enum Exhibit {
         name: String,
         /// The drawing.
         svg: String,
-        /// What to see in it.
+        /// Caption below it.
         caption: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What an attack found, beside what it was held against.
+//! Finding of an attack, with the claims that it was compared with.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ pub enum Attack {
     Mechanism,
     /// Canaries in one run, scored by the transcript.
     Canary,
-    /// Whether a record was trained on, by losses.
+    /// Membership of a record in the training data, inferred from losses.
     Membership,
-    /// Images out of gradients.
+    /// Images reconstructed from gradients.
     Inversion,
-    /// Whether the risk of leakage falls over rounds as the paper says.
+    /// The paper's statement that the risk of leakage falls over the rounds.
     Leakage,
-    /// Whether what was received agrees with the ledger.
+    /// Comparison of the received values with the ledger.
     Ledger,
 }
 
@@ -58,13 +58,13 @@ impl fmt::Display for Attack {
     }
 }
 
-/// What an attack makes of a claim.
+/// Verdict of an attack on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// What was seen contradicts what is claimed, at the stated confidence.
+    /// The observations contradict the claim, at the stated confidence.
     Refuted,
-    /// Nothing was seen that contradicts it. This is no proof.
+    /// No observation contradicts the claim. This is no proof.
     NotRefuted,
     /// The attack does not apply here, or is not about ε.
     NotJudged,
@@ -87,7 +87,7 @@ impl Verdict {
     }
 }
 
-/// What one attack found.
+/// Finding of one attack.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The attack.
@@ -108,14 +108,14 @@ pub struct Finding {
     /// Provable ε of the worst device; none where the attack is not about the run.
     #[serde(with = "number::optional")]
     pub epsilon_provable: Option<f64>,
-    /// What the attack makes of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What exactly is refuted, or why nothing is judged; a sentence.
+    /// Reason of the verdict, in a sentence.
     pub reason: String,
     /// The attack's own figures.
     #[serde(flatten)]
     pub figures: Map<String, Value>,
-    /// What there is to see.
+    /// Texts, tables and drawings for the page.
     #[serde(skip)]
     pub exhibits: Vec<Exhibit>,
 }

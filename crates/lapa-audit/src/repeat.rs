@@ -11,7 +11,7 @@ use crate::canary::{Planted, Scorer, most_canaries, plant};
 use crate::ledger::{Checks, Heard, disagreements, update_releases};
 use crate::{Attack, AuditError, Listener, Options, Progress, Statement, Subject};
 
-/// What is kept of a run that was repeated with canaries in it.
+/// A run that was repeated with canaries in it.
 pub struct Repeated {
     /// The experiment, as it was repeated.
     pub(crate) experiment: Experiment,
@@ -19,19 +19,19 @@ pub struct Repeated {
     pub(crate) public_samples: Vec<u32>,
     /// The updates on the ledger, by device.
     pub(crate) releases: Vec<Vec<Release>>,
-    /// Whether anything went out without noise.
+    /// True if anything was released without noise.
     pub(crate) unprotected: bool,
     /// Canaries and their scores.
     pub(crate) scorer: Scorer,
     /// Tests on the transcript.
     pub(crate) checks: Checks,
-    /// Where ledger, transcript and configuration do not agree.
+    /// Disagreements of ledger, transcript and configuration.
     pub(crate) disagreements: Vec<String>,
     statement: Statement,
 }
 
 impl Repeated {
-    /// What the repeated run says of its own privacy.
+    /// Privacy statement of the repeated run.
     pub fn statement(&self) -> &Statement {
         &self.statement
     }
@@ -104,7 +104,7 @@ pub fn repeat(
             Event::Round(record) => {
                 let heard = heard(simulation, record, trust);
                 checks.observe(record.round, &heard);
-                // What the first round began with is not known beforehand after a training on digits.
+                // After a training on digits the first model is not known beforehand.
                 if record.round > 1 || experiment.model.start == Start::Random {
                     scorer.observe(record.round, &parameters, &heard);
                 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{Attack, Audit, AuditError, Exhibit, Finding, Statement, Verdict};
 
-/// What every reader of an audit has to know.
+/// Caveat of every audit.
 pub const CAVEAT: &str = "An audit can only refute. A lower bound above a claimed ε shows, at the \
                           stated confidence, that the claim is false. A lower bound below it proves \
                           nothing: a better attack may succeed.";

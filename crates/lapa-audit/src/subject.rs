@@ -1,4 +1,4 @@
-//! What is audited.
+//! Subject of an audit.
 
 use lapa::budget::PrivacySummary;
 use lapa::config::{Entropy, Experiment, PowerChoice};
@@ -6,12 +6,12 @@ use lapa::data::Dataset;
 
 use crate::AuditError;
 
-/// What is said of a run's privacy.
+/// Privacy statement of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statement {
     /// The paper's sum over all devices.
     pub epsilon_claimed_total: f64,
-    /// What is proved for the worst device.
+    /// Proven ε of the worst device.
     pub epsilon_provable: f64,
     /// δ of both.
     pub delta: f64,

@@ -21,13 +21,13 @@ pub enum Event {
     Histogram(Histogram),
     /// Something without noise: ε = ∞.
     NonPrivate {
-        /// What it was.
+        /// Description of the release.
         what: String,
     },
 }
 
 impl Event {
-    /// What an accountant sees.
+    /// Mechanism of the release, for accountants.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         match self {
             Self::Release(release) => release.mechanism(),
@@ -50,7 +50,7 @@ impl Event {
 /// One noised update of one device: g̃ = g + N(0, σ²) per real coordinate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Release {
-    /// What was clipped to `clip_norm`.
+    /// Unit that was clipped to `clip_norm`.
     pub clip: ClipUnit,
     /// Clipping norm C.
     pub clip_norm: f64,
@@ -61,9 +61,9 @@ pub struct Release {
     pub records: u32,
     /// Learning rate λ, as the paper's sensitivity uses it.
     pub learning_rate: f64,
-    /// What neighboring data sets are.
+    /// Adjacency of the data sets.
     pub adjacency: Adjacency,
-    /// How the batch was drawn.
+    /// Sampling of the batch.
     pub sampling: Sampling,
     /// The distribution of the artificial noise.
     pub noise: NoiseKind,
@@ -78,7 +78,7 @@ pub struct Release {
 /// The number of a device's records of each label, with noise of σ on each count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// What neighboring data sets are.
+    /// Adjacency of the data sets.
     pub adjacency: Adjacency,
     /// The distribution of the noise.
     pub noise: NoiseKind,
@@ -97,7 +97,7 @@ impl Histogram {
         }
     }
 
-    /// What an accountant sees.
+    /// Mechanism of the release, for accountants.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         not_negative("sigma", self.sigma)?;
         let noise_multiplier = self.sigma / self.sensitivity();
@@ -109,7 +109,7 @@ impl Histogram {
     }
 }
 
-/// What is clipped.
+/// Unit of clipping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClipUnit {
@@ -131,7 +131,7 @@ pub enum Adjacency {
     ReplaceOne,
 }
 
-/// How a batch is drawn, anew and independently each round.
+/// Sampling of a batch, new and independent each round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
@@ -156,7 +156,7 @@ pub enum NoiseKind {
     DiscreteGaussian,
 }
 
-/// What an accountant sees of a release: noise in units of the sensitivity.
+/// Mechanism of a release, as accountants see it: noise in units of the sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "mechanism")]
 pub enum Mechanism {
@@ -177,7 +177,7 @@ pub enum Mechanism {
         /// z = σ/Δ, where Δ is the most that one record adds to the sum. Replacing a record moves
         /// the sum by up to 2Δ, which the accountant knows from `adjacency`.
         noise_multiplier: f64,
-        /// What neighboring data sets are. Zero-out costs what add-remove costs.
+        /// Adjacency of the data sets. Zero-out costs what add-remove costs.
         adjacency: Adjacency,
     },
     /// No noise.
@@ -229,7 +229,7 @@ impl Release {
         (self.sigma_artificial.powi(2) + self.kappa * self.sigma_channel.powi(2)).sqrt()
     }
 
-    /// What an accountant sees.
+    /// Mechanism of the release, for accountants.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         let sensitivity = self.sensitivity()?;
         let sigma = self.sigma();

@@ -1,4 +1,4 @@
-//! What a device may still spend, when each release's cost is chosen from earlier noisy outputs.
+//! Privacy filters: budgets of devices whose costs are chosen from earlier noisy outputs.
 //!
 //! An accountant adds up costs that were fixed beforehand. Costs that depend on what was released
 //! need a filter: a capacity fixed before round 1, and a refusal before it is passed. Costs are the
@@ -14,7 +14,7 @@ use crate::event::Mechanism;
 use crate::range::OutOfRange;
 use crate::rounding::{add_up, sqrt_up, sub_down};
 
-/// What is added up, and which theorem bounds it.
+/// Kind of filter: the cost that is added up, and the theorem that bounds it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "filter")]
 pub enum FilterKind {
@@ -27,11 +27,11 @@ pub enum FilterKind {
     },
     /// The number of releases, none with less noise than planned.
     Plan {
-        /// What is released each time.
+        /// Mechanism of each release.
         mechanism: Mechanism,
-        /// At most how often.
+        /// Largest number of releases.
         releases: u32,
-        /// What an accountant proved for all of them together, at the budget's δ.
+        /// Proven ε of all of them together, at the budget's δ.
         epsilon: f64,
     },
 }
@@ -51,7 +51,7 @@ pub struct Filter {
 pub enum Decision {
     /// All of it.
     Granted(f64),
-    /// What is left, which is less.
+    /// The rest of the budget, which is less.
     Truncated(f64),
     /// Nothing.
     Refused,
@@ -97,9 +97,9 @@ pub(crate) fn left_of(capacity: f64, spent: f64) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("cost = {cost}: expected a number from 0 to {left}, the budget that is left")]
 pub struct Overspent {
-    /// What was to be charged.
+    /// The cost.
     pub cost: f64,
-    /// What is left.
+    /// The rest of the budget.
     pub left: f64,
 }
 
@@ -170,7 +170,7 @@ impl Filter {
         Self::new(FilterKind::Plan { mechanism, releases, epsilon }, budget)
     }
 
-    /// What is added up.
+    /// Kind of the filter.
     pub fn kind(&self) -> FilterKind {
         self.kind
     }
@@ -185,17 +185,17 @@ impl Filter {
         self.capacity
     }
 
-    /// What was spent, not below.
+    /// Spent cost, not below.
     pub fn spent(&self) -> f64 {
         self.spent
     }
 
-    /// What may still be spent, not above.
+    /// Rest of the budget, not above.
     pub fn left(&self) -> f64 {
         left_of(self.capacity, self.spent)
     }
 
-    /// What a release by `mechanism` costs, not below; ∞ without noise.
+    /// Cost of a release by `mechanism`, not below; ∞ without noise.
     pub fn cost(&self, mechanism: &Mechanism) -> Result<f64, AccountError> {
         check_mechanism(mechanism)?;
         match self.kind {
@@ -267,7 +267,7 @@ impl Filter {
         Ok(1.0)
     }
 
-    /// How much of `cost` may be spent now; a plan grants whole releases only. Spends nothing: see
+    /// Decision on `cost`; a plan grants whole releases only. Spends nothing: see
     /// [`Filter::charge`].
     pub fn request(&self, cost: f64, floor: f64) -> Decision {
         let is_plan = matches!(self.kind, FilterKind::Plan { .. });
@@ -315,7 +315,7 @@ impl Filter {
         Ok(if within { epsilon.min(self.budget.epsilon()) } else { epsilon })
     }
 
-    /// Why the budget holds however requests depend on earlier outputs.
+    /// Theorem by which the budget holds however requests depend on earlier outputs.
     pub fn theorem(&self) -> &'static str {
         match self.kind {
             FilterKind::Gdp => {

@@ -1,4 +1,4 @@
-//! How much of a signal arrives over a distance.
+//! Path loss: the part of a signal that arrives over a distance.
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,4 @@
-//! Where the base station and the devices are.
+//! Positions of the base station and the devices.
 
 use std::fmt::{self, Display};
 
@@ -55,11 +55,11 @@ pub struct Region {
     pub x: [Meter; 2],
     /// From and to along the y axis.
     pub y: [Meter; 2],
-    /// How many devices live here, relative to the shares of the other regions.
+    /// Number of devices here, relative to the shares of the other regions.
     pub share: u32,
 }
 
-/// Where one device is.
+/// Place of one device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placement {
     /// Its place.
@@ -77,7 +77,7 @@ pub struct Topology {
     pub devices: Vec<Placement>,
 }
 
-/// Why there is no such topology.
+/// Error of a topology.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
     /// Nobody is there.
@@ -88,7 +88,7 @@ pub enum TopologyError {
         "none of {regions} regions has devices: expected at least one region with 1 device or more"
     )]
     NoShare {
-        /// How many regions there are.
+        /// Number of regions.
         regions: usize,
     },
     /// A region is no rectangle.
@@ -98,7 +98,7 @@ pub enum TopologyError {
     Bounds {
         /// Its index, from 0.
         region: usize,
-        /// Which axis.
+        /// The axis.
         axis: char,
         /// Its first end.
         from: f64,
@@ -191,7 +191,7 @@ impl Topology {
     }
 }
 
-/// How many devices each region gets.
+/// Numbers of devices of the regions.
 fn split(devices: u32, regions: &[Region]) -> Vec<u32> {
     let total: u64 = regions.iter().map(|region| u64::from(region.share)).sum();
     let parts = regions.iter().map(|region| u64::from(devices) * u64::from(region.share));

@@ -10,7 +10,7 @@ use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement, Verdict};
 /// level of each bound is that of all, divided by their number.
 const SHARES: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
 
-/// What came of one share.
+/// Guesses of one share, and their bound.
 struct Guesses {
     guesses: u64,
     correct: u64,
@@ -90,7 +90,7 @@ fn scores(repeated: &Repeated) -> Vec<f64> {
     repeated.scorer.sums.iter().map(score).collect()
 }
 
-/// How many guesses a share makes, and how many of them are right.
+/// Numbers of guesses and of correct guesses of a share.
 fn guess(repeated: &Repeated, scores: &[f64], share: f64) -> (u64, u64) {
     let canaries = &repeated.scorer.canaries;
     let mut order: Vec<usize> = (0..scores.len()).collect();

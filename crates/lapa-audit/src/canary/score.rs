@@ -1,4 +1,4 @@
-//! What the transcript says of each canary, while it streams.
+//! Scores of the canaries, from the transcript as it streams.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(crate) struct Scorer {
     /// Each device's other records, by label.
     ordinary: Vec<Vec<u32>>,
     learn: Learn,
-    /// Whether all records are in every batch.
+    /// True if every batch has all records.
     all: bool,
     seed: u64,
 }

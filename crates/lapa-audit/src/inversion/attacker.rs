@@ -1,4 +1,4 @@
-//! What the attacker has, and what it makes of one gradient.
+//! The attacker, and its attack on one gradient.
 
 use std::sync::Arc;
 
@@ -42,22 +42,22 @@ pub struct Target<'a> {
     pub number: [u64; 2],
 }
 
-/// What the attacker made of a gradient.
+/// Outcome of the attack on a gradient.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// A reconstruction of each image.
     pub guesses: Vec<Vec<f32>>,
-    /// How close they are.
+    /// Qualities of the reconstructions.
     pub qualities: Vec<Quality>,
     /// Labels that were read right.
     pub labels: usize,
 }
 
-/// What the attacker knows of a subject, and images to attack.
+/// Knowledge of the attacker, and images to attack.
 pub struct Attacker {
     /// The network as a function of one image.
     pub network: Arc<Network>,
-    /// Whether its batch norm was replaced, so that only single images can be attacked.
+    /// True if its batch norm was replaced, so that only single images can be attacked.
     pub single_images_only: bool,
     /// Pixels in a row.
     pub cols: usize,
@@ -93,7 +93,7 @@ impl Attacker {
         })
     }
 
-    /// How close the mean image of its class is to an image: what is guessed without its gradient.
+    /// Mean image of an image's class, the best guess without a gradient, and its quality.
     pub fn class_mean(&self, image: &Image) -> (&[f32], Quality) {
         let mean = &self.class_means[usize::from(image.label)];
         (mean, Quality::of(mean, &image.pixels, self.cols))

@@ -11,29 +11,29 @@ use super::trajectory::Snapshot;
 pub struct Case {
     /// Rounds done before.
     pub round: u32,
-    /// Whose noise.
+    /// Name of the noise.
     pub noise: String,
     /// Standard deviation of the noise on the gradient of one image.
     pub sigma: f64,
-    /// Whether the model is the early, the middle or the late one.
+    /// True if the model is the early, the middle or the late one.
     pub is_stage: bool,
-    /// What came of each gradient.
+    /// Outcome of each gradient.
     pub outcomes: Vec<Outcome>,
     /// Of the mean images of the classes, for each image.
     pub class_means: Vec<Quality>,
 }
 
-/// What is attacked, and how.
+/// Parameters of a case.
 pub struct Trial<'a> {
     /// The model.
     pub snapshot: &'a Snapshot,
     /// Reads labels at it.
     pub reader: Option<&'a LabelReader>,
-    /// Whose noise.
+    /// Name of the noise.
     pub noise: &'a str,
     /// Standard deviation of the noise on the gradient of one image.
     pub sigma: f64,
-    /// How images are looked for.
+    /// Search for the images.
     pub search: Search,
     /// Tells apart what is drawn for it.
     pub number: u64,

@@ -1,5 +1,5 @@
-//! How far the gradient of a guessed image is from the one that was seen, and which way to change
-//! the guess.
+//! Distance between the gradient of a guessed image and the observed one, and its derivative in the
+//! guess.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use lapa::model::{Function, Network};
 
 use super::softmax::loss_gradient;
 
-/// How two gradients are compared.
+/// Distance of two gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distance {
     /// ‖g − g*‖²/‖g*‖²: Zhu et al. (2019), "Deep leakage from gradients", without a unit.
@@ -16,7 +16,7 @@ pub enum Distance {
     Cosine,
 }
 
-/// What an attacker knows beside the images.
+/// Observation of the attacker: all that it knows but the images.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
     /// The model that the gradient was taken at.

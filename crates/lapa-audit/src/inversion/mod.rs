@@ -38,7 +38,7 @@ use lapa::simulation::Cancelled;
 /// Images of a small batch.
 const BATCH: usize = 4;
 
-/// How much an attack does.
+/// Amount of work of an attack.
 struct Plan {
     /// Images attacked one by one.
     images: usize,
@@ -48,7 +48,7 @@ struct Plan {
     points: u32,
     /// Rounds of the run that are repeated, at most.
     rounds: u32,
-    /// Whether the runs of other allocators are repeated, or only their first rounds.
+    /// True if the runs of other allocators are repeated, not only their first rounds.
     whole_runs: bool,
     steps: u32,
     starts: u32,
@@ -116,7 +116,7 @@ struct Noise {
     name: String,
     /// At each snapshot; none where it is not known.
     sigmas: Vec<Option<f64>>,
-    /// Whether it is attacked at all snapshots, not only early, midway and late.
+    /// True if it is attacked at all snapshots, not only early, midway and late.
     everywhere: bool,
 }
 

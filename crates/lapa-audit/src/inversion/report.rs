@@ -1,4 +1,4 @@
-//! What the inversion found, in figures, words and pictures.
+//! Report of the inversion, in figures, words and pictures.
 
 use lapa::config::{Clip, ModelName, Norm, word_of};
 use lapa_report::page::Table;
@@ -133,7 +133,7 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
     }
 }
 
-/// What the attacker has and what was not done.
+/// Explanations of the attack and of its limits.
 fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
     let experiment = subject.experiment();
     let mut texts = vec![

@@ -15,10 +15,10 @@ const RATE: f64 = 0.1;
 /// Starts are random and dark, as most of a digit's image is.
 const BRIGHTEST_START: f32 = 0.1;
 
-/// How images are looked for.
+/// Search for images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
-    /// What is made small, beside the total variation.
+    /// Distance to minimize, together with the total variation.
     pub distance: Distance,
     /// Steps of Adam from each start.
     pub steps: u32,

@@ -9,12 +9,12 @@ const NEAR: f64 = 0.5;
 /// Pairs of devices that are compared in a round, about.
 const PAIRS: usize = 256;
 
-/// What the base station heard of one device in one round.
+/// Update of one device in one round, as the base station received it.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// The device.
     pub device: u32,
-    /// What it received.
+    /// The received gradient.
     pub gradient: &'a [f32],
     /// Standard deviation of the Gaussian noise on each coordinate, at least, by what was declared.
     pub sigma: f64,
@@ -27,7 +27,7 @@ pub struct Worst {
     pub tests: u64,
     /// The smallest p-value of all.
     pub p_value: f64,
-    /// Where: the round, a device, and the other one or the same.
+    /// The round, a device, and the other device or the same.
     pub place: (u32, u32, u32),
 }
 
@@ -53,7 +53,7 @@ impl Worst {
     }
 }
 
-/// Whether there is as much noise as declared, and whether it is new each time.
+/// Tests that the noise is as large as declared, and new each time.
 ///
 /// All tests count coordinates near 0. Noise N(0, s²) on whatever else is in a coordinate leaves it
 /// within c·s of 0 with a chance of at most P(|N(0, 1)| ≤ c), since that is the most at a mean of 0
@@ -73,7 +73,7 @@ pub struct Checks {
     pub devices: Worst,
     /// One device, two rounds.
     pub rounds: Worst,
-    /// What was heard: rounds and devices.
+    /// Rounds and devices of the received updates.
     pub heard: Vec<(u32, u32)>,
     /// The last r/σ of each device.
     last: Vec<Option<Vec<f32>>>,

@@ -1,4 +1,4 @@
-//! Whether what was received agrees with what the ledger says was released.
+//! Comparison of the received values with the releases on the ledger.
 
 mod checks;
 mod records;

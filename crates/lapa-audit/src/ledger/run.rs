@@ -20,7 +20,7 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     judge(finding, &repeated.checks, rate(repeated), &repeated.disagreements)
 }
 
-/// How often canaries were in a batch, by what they added to the transcript.
+/// Sampling rate of canaries, from their contributions to the transcript.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     /// As configured.

@@ -18,12 +18,12 @@ use rand::{Rng, TryRng};
 use super::Mechanism;
 use crate::AuditError;
 
-/// How a device learns and what it releases, as declared.
+/// Learning and releases of a device, as declared.
 #[derive(Clone)]
 pub struct Device {
     /// `[learn]`
     pub learn: Learn,
-    /// How it draws its batches.
+    /// Rule of its batches.
     pub batches: Batches,
     /// The grid of discrete noise.
     pub grid: Option<Grid>,
@@ -128,8 +128,8 @@ impl DeviceReleases {
         }
     }
 
-    /// What a device uploads, before noise, if its batch holds the record (or what is in its
-    /// place), all others being of zero gradient.
+    /// Upload of a device before noise if its batch holds the record, or the one in its place. All
+    /// others have a gradient of zero.
     pub fn upload(&self, with: bool) -> Result<Vec<f64>, AuditError> {
         let Device { learn, batches, grid, .. } = &self.device;
         let Some(&first) = self.inputs[usize::from(with)].first().filter(|&&first| first != REST)

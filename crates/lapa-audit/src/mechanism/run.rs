@@ -56,7 +56,7 @@ pub fn run(
         }
     };
     let scores = draw(&releases, &test, draws, &mut tick)?;
-    // Where there are two bounds, each takes half of the level.
+    // Two bounds share the level.
     let share = |level: f64| if gaussian { level / 2.0 } else { level };
     let bounds = Bounds::new(&scores, statement.delta, share(longest));
     let mut lower = bounds.epsilon_lower;
@@ -160,14 +160,14 @@ fn device(repeated: &Repeated, device: u32) -> Result<Device, AuditError> {
     })
 }
 
-/// Whether what is proved of a release is that of plain Gaussian noise.
+/// True if the proof of a release is that of plain Gaussian noise.
 fn is_gaussian(release: &Release) -> bool {
     matches!(release.mechanism(), Ok(Declared::Gaussian { .. }))
 }
 
 /// Draws for each input: fewer where a draw takes long.
 fn draws(releases: &DeviceReleases, effort: Effort) -> u64 {
-    // What a release takes beside its records is worth some ten of them.
+    // The fixed work of a release is about that of ten records.
     let work = releases.device().releases.len().max(1) as f64 * (10.0 + releases.records() as f64);
     let (most, budget) = match effort {
         Effort::Quick => (20_000.0, QUICK_WORK),

@@ -1,4 +1,4 @@
-//! Whose membership is asked for, and who holds what when the coins have fallen.
+//! Candidate records of the attack, and the partition that follows from the coins.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use lapa_privacy::Adjacency;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// What the attacker draws from `Purpose::Membership`, in place of a round.
+/// Numbers of the attacker's streams of `Purpose::Membership`, in place of a round.
 const CHOICE: u64 = 0;
 const TARGET_COINS: u64 = 1;
 const SHADOW_COINS: u64 = 2;
@@ -25,11 +25,11 @@ const DROPPED_SHARE: f64 = 0.5;
 pub(super) struct Slot {
     /// The device.
     device: usize,
-    /// Which of its records.
+    /// Index among its records.
     place: usize,
     /// The record that the place holds if the coin shows heads.
     record: u32,
-    /// What it holds otherwise: a record of the same label, or nothing.
+    /// The content otherwise: a record of the same label, or nothing.
     other: Option<u32>,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Candidates {
     slots: Vec<Slot>,
     /// The subject's data; behind its training set, the test images.
     data: Dataset,
-    /// Who holds what if all coins show heads: the subject's own partition.
+    /// Partition if all coins show heads: the subject's own.
     heads: Partition,
-    /// Whether tails puts another record in the place.
+    /// True if tails puts another record in the place, rather than none.
     swaps: bool,
 }
 
@@ -92,7 +92,7 @@ impl Candidates {
         self.slots.len()
     }
 
-    /// Whether tails puts another record in the place, rather than none.
+    /// True if tails puts another record in the place, rather than none.
     pub fn swaps(&self) -> bool {
         self.swaps
     }
@@ -109,7 +109,7 @@ impl Candidates {
         heads.chain(self.slots.iter().filter_map(|slot| slot.other)).collect()
     }
 
-    /// Which of [`Candidates::records`] are members.
+    /// Memberships of [`Candidates::records`].
     pub fn members(&self, coins: &[bool]) -> Vec<bool> {
         let mut members = coins.to_vec();
         if self.swaps {
@@ -118,7 +118,7 @@ impl Candidates {
         members
     }
 
-    /// Who holds what for these coins.
+    /// Partition for these coins.
     pub fn partition(&self, coins: &[bool]) -> Partition {
         let mut held: Vec<Vec<Option<u32>>> = self
             .heads

@@ -33,7 +33,7 @@ use guess::Guesses;
 use lira::Shadows;
 use repeat::{Repeater, Repetition};
 
-/// How much a membership attack does.
+/// Scale of a membership attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Shadow models.
@@ -104,7 +104,7 @@ pub fn run_at(
     Ok(vec![attack.finding(statement, options.confidence)?])
 }
 
-/// What came out of both attacks.
+/// Results of both attacks.
 struct Attacked {
     shadows: usize,
     swaps: bool,
@@ -206,8 +206,8 @@ impl Attacked {
     }
 }
 
-/// What errors on half of the coins would bound ε by if their records were independent draws, at a
-/// threshold from the other half.
+/// Lower bound on ε from the errors on half of the coins if their records were independent draws, at
+/// a threshold from the other half.
 fn if_independent(scores: &[f64], members: &[bool], coins: usize, delta: f64, alpha: f64) -> f64 {
     // By coin: both records of a swap are in one half.
     let of = |half: usize, side: bool| -> Vec<f64> {

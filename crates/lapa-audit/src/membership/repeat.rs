@@ -17,7 +17,7 @@ use super::candidates::{Candidates, draws};
 use super::lira::scaled_confidence;
 use crate::AuditError;
 
-/// What the attacker draws for it from `Purpose::Membership`, in place of a round.
+/// Number of the attacker's stream of `Purpose::Membership`, in place of a round.
 const REPETITION: u64 = 3;
 /// Records evaluated together.
 const BLOCK: usize = 250;
@@ -31,7 +31,7 @@ pub(super) struct Repeater<'a> {
     seed: u64,
 }
 
-/// What a repetition leaves.
+/// Result of a repetition.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Repetition {
     /// φ of each record under the final model.
@@ -68,7 +68,7 @@ impl<'a> Repeater<'a> {
                     while let Some(coins) = take(coins, next, stop) {
                         let done = self.repeat(coins.0, coins.1, stop);
                         let failed = done.is_err();
-                        // Who listens no more is not told.
+                        // An error means that nobody listens any more.
                         let _ = sender.send((coins.0, done));
                         if failed {
                             break;

@@ -1,4 +1,4 @@
-//! How well scores tell members from others.
+//! ROC curve of the scores of members and others.
 
 /// True and false positive rates over all thresholds.
 #[derive(Clone, Debug, PartialEq)]

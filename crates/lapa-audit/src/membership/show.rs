@@ -1,4 +1,4 @@
-//! What there is to see of a membership attack.
+//! Exhibits of a membership attack.
 
 use lapa_report::page::Table;
 use lapa_report::plot::{Figure, Series};
@@ -10,7 +10,7 @@ use crate::{AuditError, Exhibit};
 const DRAWN: usize = 300;
 
 impl Attacked {
-    /// What was done, the curves, their figures, and what the bound assumes.
+    /// Description, curves, their figures, and the assumptions of the bound.
     pub(super) fn exhibits(&self) -> Result<Vec<Exhibit>, AuditError> {
         Ok(vec![
             Exhibit::Text(self.what_was_done()),

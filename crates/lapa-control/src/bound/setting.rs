@@ -5,7 +5,7 @@ use lapa::config::BoundForm;
 /// Weights may sum to 1 up to this.
 const SUM_TOLERANCE: f64 = 1e-6;
 
-/// What the bound takes for granted of loss and devices, and the step.
+/// Constants of the loss and the devices that the bound assumes, and the learning rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constants {
     /// L: the gradient of F changes at most by L‖w − w'‖ (assumption A1).
@@ -75,7 +75,7 @@ pub struct DeviceNoise {
     pub channel: f64,
 }
 
-/// What the bound is computed from.
+/// Inputs of the bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// F(w⁰) − F(w*)
@@ -138,17 +138,17 @@ pub fn squared_weights(weights: impl IntoIterator<Item = f64>) -> f64 {
     weights.into_iter().map(|weight| weight * weight).sum()
 }
 
-/// Why there is no bound.
+/// Error of a bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BoundError {
     /// A symbol without meaning.
     #[error("{name} = {value}: expected {allowed}")]
     Symbol {
-        /// Which.
+        /// Name of the symbol.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
     /// A weight or variance without meaning.
@@ -161,7 +161,7 @@ pub enum BoundError {
         round: usize,
         /// The place of the device in the round, from 0.
         device: usize,
-        /// What it is.
+        /// Name of the quantity.
         name: &'static str,
         /// Its value.
         value: f64,
@@ -178,7 +178,7 @@ pub enum BoundError {
     /// bounds nothing.
     #[error("the {} bound has A = {value}: expected a finite number from 0", name(*form))]
     Contraction {
-        /// Which form.
+        /// Form of the bound.
         form: BoundForm,
         /// A
         value: f64,

@@ -6,13 +6,13 @@ use serde::Serialize;
 /// The three terms of the bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Terms {
-    /// What is left of F(w⁰) − F(w*).
+    /// Rest of F(w⁰) − F(w*).
     #[serde(with = "number")]
     pub initial: f64,
-    /// What the channel's noise adds.
+    /// Part of the channel's noise.
     #[serde(with = "number")]
     pub channel: f64,
-    /// What artificial noise adds.
+    /// Part of the artificial noise.
     #[serde(with = "number")]
     pub artificial: f64,
 }

@@ -1,4 +1,4 @@
-//! Why powers cannot be chosen, or a run with them cannot be made.
+//! Errors of a staged run.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::optimize::OptimizeError;
 use crate::optimize::ddpg::{SavedError, SettingsError};
 use crate::power::{CostError, LimitsError, ObjectiveError, ProblemError, TraceError};
 
-/// Why powers cannot be chosen, or a run with them cannot be made.
+/// Error of a staged run: of its pilot, its choice of powers, or the run itself.
 #[derive(Debug, thiserror::Error)]
 pub enum PhaseError {
     /// A pilot or run failed.
@@ -97,7 +97,7 @@ pub enum PhaseError {
     NotCharged {
         /// The pilot.
         pilot: PathBuf,
-        /// Where they should be.
+        /// Ledger that lacks them.
         ledger: PathBuf,
     },
     /// Nothing that powers could change.
@@ -145,11 +145,11 @@ pub enum PhaseError {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }

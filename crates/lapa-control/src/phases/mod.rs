@@ -29,15 +29,15 @@ use crate::optimize::ddpg::Settings;
 use crate::optimize::{Ddpg, Progress};
 use crate::power::{Limits, NoiseRule, Problem};
 
-/// What a staged run reports. Any listener may break off.
+/// Event of a staged run. Any listener may break off.
 pub enum PhaseEvent<'a> {
     /// From the pilot run.
     Pilot(RunEvent<'a>),
     /// Powers are being chosen.
     Optimizing {
-        /// By whom.
+        /// The method.
         optimizer: PowerMethod,
-        /// How far that is.
+        /// Its progress.
         progress: Progress,
     },
     /// Powers are chosen.
@@ -46,7 +46,7 @@ pub enum PhaseEvent<'a> {
     Run(RunEvent<'a>),
 }
 
-/// How a staged run ended.
+/// Outcome of a staged run.
 #[derive(Clone, Debug)]
 pub enum PhaseOutcome {
     /// The run is done.
@@ -89,13 +89,12 @@ pub fn problem(experiment: &Experiment, pilot: &Pilot) -> Result<Problem, PhaseE
     Ok(Problem::new(trace, rule, control.bound, contraction, limits(experiment)?)?)
 }
 
-/// Where the pilot of a run in `out` is.
+/// Folder of the pilot of a run in `out`.
 pub fn pilot_folder(out: &Path) -> PathBuf {
     beside(out, "-pilot")
 }
 
-/// Where the releases of a pilot on private data and of its run are recorded, unless
-/// `run.ledger` says.
+/// Ledger of a pilot on private data and of its run, unless `run.ledger` names one.
 fn shared_ledger(out: &Path) -> PathBuf {
     beside(out, "-ledger.db")
 }
@@ -141,7 +140,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
     Ok(())
 }
 
-/// What should be known of powers that are chosen for this experiment.
+/// Caveats of powers that are chosen for this experiment.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
     if experiment.aggregate.threshold != Threshold::None {
@@ -364,8 +363,8 @@ fn write(path: &Path, text: &str) -> Result<(), PhaseError> {
         .map_err(PhaseError::io("write", path))
 }
 
-/// How much less noise the run's part of the budget asks for than the pilot's; none where the pilot
-/// had a budget of its own.
+/// Ratio of the noise that the run's part of the budget requires to that of the pilot's part; none if
+/// the pilot had a budget of its own.
 fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
     let Some(privacy) = &pilot.experiment().privacy else { return Ok(None) };
     let share = privacy.budget_fraction;

@@ -1,4 +1,4 @@
-//! What transmit amplitudes are allowed.
+//! Limits of the transmit amplitudes.
 
 /// Limits without a choice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -9,16 +9,16 @@ pub enum LimitsError {
     /// A number without meaning.
     #[error("{name} = {value} W: expected {allowed}")]
     Power {
-        /// Which.
+        /// Name of the power.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
 }
 
-/// How much of P_min may be missing: more than the rounding of a sum over 10⁵ devices.
+/// Tolerance of P_min: more than the rounding of a sum over 10⁵ devices.
 const SLACK: f64 = 1e-9;
 
 /// P_min ≤ Σ|p_k|² ≤ P_max (the paper's eq. (28)) and |p_k|² ≤ P_0 (its eq. (5)).
@@ -102,7 +102,7 @@ impl Limits {
         amplitudes
     }
 
-    /// Whether amplitudes keep to the limits: exactly to P_max and P_0, to P_min up to rounding.
+    /// True if amplitudes keep to the limits: exactly to P_max and P_0, to P_min up to rounding.
     pub fn is_feasible(&self, amplitudes: &[f64]) -> bool {
         let total = total(amplitudes);
         amplitudes.len() == self.devices
@@ -123,7 +123,7 @@ impl Limits {
     /// NaN counts as 0 and +∞ as the largest finite number. Allowed amplitudes stay as they are.
     ///
     /// # Panics
-    /// Where there is not one amplitude per device.
+    /// If there is not one amplitude per device.
     pub fn project(&self, amplitudes: &mut [f64]) {
         assert_eq!(amplitudes.len(), self.devices, "amplitudes and devices");
         for p in amplitudes.iter_mut() {

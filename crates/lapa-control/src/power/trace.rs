@@ -1,4 +1,4 @@
-//! What a pilot run leaves.
+//! Trace of a pilot run.
 
 /// The numbers of a pilot run. Arrays over rounds and devices are flat, a round after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ pub enum TraceError {
     /// An array of the wrong length.
     #[error("{name}: {given} numbers, expected {expected}")]
     Length {
-        /// Which array.
+        /// Name of the array.
         name: &'static str,
         /// Its length.
         given: usize,
@@ -40,13 +40,13 @@ pub enum TraceError {
     /// A number without meaning.
     #[error("{name}[{index}] = {value}: expected {allowed}")]
     Value {
-        /// Which array.
+        /// Name of the array.
         name: &'static str,
-        /// Where.
+        /// Index of the number.
         index: usize,
-        /// What is there.
+        /// The number.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
     /// A factor without meaning.

@@ -1,4 +1,4 @@
-//! What releases cost together.
+//! Accountants: the composed cost of releases.
 
 pub mod gdp;
 mod naive;

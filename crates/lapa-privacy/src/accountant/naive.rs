@@ -1,4 +1,5 @@
-//! What the paper's sums amount to: the classic Gaussian formula per release, then composition.
+//! Composition as in the paper: the classic Gaussian formula per release, then basic or advanced
+//! composition.
 //!
 //! Both accountants read ε_t = √(2 ln(1.25/δ))/z_t for each release (Dwork & Roth 2014, Theorem
 //! A.1; the paper's condition on σ, below its eq. (19)). That theorem covers ε_t in (0, 1) only: see
@@ -42,7 +43,7 @@ impl Naive {
         self.releases.count() * delta
     }
 
-    /// Whether every release is in the range of the classic formula's theorem, ε_t < 1.
+    /// True if every release is in the range of the classic formula's theorem, ε_t < 1.
     pub fn in_range(&self, delta: f64) -> bool {
         self.releases.in_range(delta)
     }
@@ -60,7 +61,7 @@ impl Advanced {
         (self.releases.count() + 1.0) * delta
     }
 
-    /// Whether every release is in the range of the classic formula's theorem, ε_t < 1.
+    /// True if every release is in the range of the classic formula's theorem, ε_t < 1.
     pub fn in_range(&self, delta: f64) -> bool {
         self.releases.in_range(delta)
     }

@@ -16,7 +16,7 @@ pub struct Rdp {
     orders: Vec<f64>,
     /// At each order, what has been released so far.
     divergences: Vec<f64>,
-    /// Whether orders between the given ones may be tried: they are the default, and there was no
+    /// True if orders between the given ones may be tried: they are the default, and there was no
     /// Poisson sample yet, so that the divergence is proportional to its order.
     search: bool,
 }

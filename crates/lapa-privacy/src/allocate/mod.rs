@@ -101,7 +101,7 @@ pub struct DeviceTranscript<'a> {
 pub struct Ask {
     /// Number k of the device, from 0.
     pub device: u32,
-    /// What is left of the device's capacity, in the currency of its filter. Without meaning on
+    /// Rest of the device's capacity, in the currency of its filter. Without meaning on
     /// the paper's basis.
     pub left: f64,
     /// G_k, as expected.

@@ -1,4 +1,4 @@
-//! How a run begins: what its devices may spend.
+//! Begin of a run: the budgets of its devices.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;

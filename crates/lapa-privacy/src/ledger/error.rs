@@ -1,4 +1,4 @@
-//! What the ledger refuses.
+//! Errors of the ledger.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rusqlite::{Error, ErrorCode};
 use super::{BUSY_TIMEOUT, Repeat};
 use crate::mechanism::EntropyError;
 
-/// Why the ledger did not record or answer. Nothing was written.
+/// Error of the ledger. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
@@ -86,7 +86,7 @@ pub enum LedgerError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the damage.
         detail: String,
     },
     /// Another process kept the ledger locked.
@@ -121,7 +121,7 @@ pub enum LedgerError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The cause.
         source: rusqlite::Error,
     },
     /// The file system refused.
@@ -129,7 +129,7 @@ pub enum LedgerError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The operating system gave no randomness for the key of a new ledger.
@@ -137,17 +137,17 @@ pub enum LedgerError {
     Entropy {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: EntropyError,
     },
     /// A number is out of its range.
     #[error("{name} = {value}: expected {allowed}")]
     Parameter {
-        /// Which number.
+        /// Name of the number.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
     /// A device is named twice in one call.
@@ -170,7 +170,7 @@ pub enum LedgerError {
         /// The partition of this run.
         given: String,
     },
-    /// What a device has spent was counted in another way.
+    /// The spending of a device was counted in another way.
     #[error(
         "device {device} of data {data} was declared with {recorded}, but this run declares {given}: \
          the kind of filter and delta must stay the same (they follow from privacy.delta, \
@@ -191,9 +191,9 @@ pub enum LedgerError {
     Resumed {
         /// The run.
         run: String,
-        /// What it was begun with.
+        /// Terms at its begin.
         recorded: String,
-        /// What it was resumed with.
+        /// Terms at its resumption.
         given: String,
     },
     /// The run was never begun.
@@ -215,9 +215,9 @@ pub enum LedgerError {
     Repeat {
         /// The run.
         run: String,
-        /// How the run began.
+        /// Rule at its begin.
         recorded: Repeat,
-        /// What was asked for.
+        /// The requested rule.
         given: Repeat,
     },
     /// A repeated round would release something else under the same key.
@@ -248,15 +248,15 @@ pub enum LedgerError {
         round: u32,
         /// The device.
         device: u32,
-        /// What it costs.
+        /// Its cost.
         cost: f64,
-        /// What is left.
+        /// Rest of the budget.
         left: f64,
     },
     /// Something without noise was given a finite cost.
     #[error("{what} has no noise, so its cost must be infinite, not {cost}")]
     NonPrivate {
-        /// What it was.
+        /// Description of the release.
         what: String,
         /// Its cost.
         cost: f64,

@@ -1,4 +1,4 @@
-//! What the ledger knows.
+//! Queries of the ledger.
 
 use std::path::Path;
 
@@ -23,11 +23,11 @@ pub struct Entry {
     pub device: u32,
     /// 1, and one more for each time the round was charged again.
     pub attempt: u32,
-    /// What was released.
+    /// The released event.
     pub event: Event,
     /// The cost that was granted.
     pub granted: f64,
-    /// What was charged.
+    /// The charged cost.
     pub cost: f64,
 }
 
@@ -46,12 +46,12 @@ pub struct Declaration {
     pub budget: DeclaredBudget,
     /// Spending on the device's data before the run began.
     pub spent_at_start: f64,
-    /// What has been spent on the device's data, by all runs.
+    /// Spending on the device's data, by all runs.
     pub spent: f64,
 }
 
 impl Ledger {
-    /// What has been spent on a device's data by all runs, rounded up; `None` if no run declared
+    /// Spending on a device's data by all runs, rounded up; `None` if no run declared
     /// the device.
     pub fn spent(&self, data: &str, device: u32) -> Result<Option<f64>, LedgerError> {
         self.number(
@@ -73,7 +73,7 @@ impl Ledger {
         self.conn.query_row(sql, [], |row| row.get(0)).at(&self.path)
     }
 
-    /// What a run has itself spent on a device, in all rounds or in those before one: its costs
+    /// Spending of a run itself on a device, in all rounds or in those before one: its costs
     /// added by [`add_up`](super::add_up) round by round. All attempts count.
     pub fn own_spent(
         &self,
@@ -111,7 +111,7 @@ impl Ledger {
         self.recorded("", [])
     }
 
-    /// What every run declared, by data, device, and in the order the runs began.
+    /// Declarations of all runs, by data, device, and in the order the runs began.
     pub fn declarations(&self) -> Result<Vec<Declaration>, LedgerError> {
         let sql = "SELECT run, data, partition, device, kind, epsilon, delta, capacity,
                    start_spent, spent FROM declared

@@ -194,7 +194,7 @@ impl Round<'_> {
             .at(self.path)
     }
 
-    /// What a request may spend: as recorded, if the round is replayed, else what fits.
+    /// Decision on a request: the recorded one if the round is replayed, else what fits.
     fn decide(&self, request: &Request, repeat: Repeat, floor: f64) -> Result<Offer, LedgerError> {
         let (request, last) = (*request, self.last(request.device)?);
         let (spent, left) = self.left(request.device)?;
@@ -268,7 +268,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// What a device has spent over all runs, and what is left to this one.
+    /// Spending of a device over all runs, and the rest for this one.
     fn left(&self, device: u32) -> Result<(f64, f64), LedgerError> {
         let sql = "SELECT spent, capacity FROM declared JOIN account USING (data, device)
                    WHERE run = ? AND device = ?";

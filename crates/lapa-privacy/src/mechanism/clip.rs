@@ -8,16 +8,16 @@ pub const CLIP_MARGIN: f64 = 1.0 - 1e-5;
 /// [`clip`], which takes norms in f64.
 const SMALLEST_CLIP_NORM: f64 = 1e-30;
 
-/// What [`clip`] did.
+/// Result of [`clip`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clipped {
     /// ‖g‖ before clipping: private.
     pub norm: f64,
-    /// Whether the vector was scaled.
+    /// True if the vector was scaled.
     pub clipped: bool,
 }
 
-/// Why [`clip`] left a vector as it was.
+/// Error of [`clip`], which leaves the vector unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClipError {
     /// A coordinate is not finite.

@@ -25,10 +25,10 @@
 mod adam;
 mod agent;
 mod explore;
+mod half;
 mod replay;
 mod saved;
 mod settings;
-mod share;
 mod task;
 
 use std::ops::ControlFlow;
@@ -98,7 +98,7 @@ impl Ddpg {
         self.trained.as_ref()
     }
 
-    /// What the actor of the last search proposed at its end, without exploration, is worth.
+    /// Objective of the last search's actor at its end, without exploration.
     pub fn policy_objective(&self) -> Option<f64> {
         self.policy_objective
     }

@@ -24,7 +24,7 @@ pub enum SavedError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// No safetensors, or damaged ones.
@@ -32,7 +32,7 @@ pub enum SavedError {
     Tensors {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: SafeTensorError,
     },
     /// Safetensors of something else.
@@ -40,7 +40,7 @@ pub enum SavedError {
     NoAgent {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the defect.
         what: String,
     },
     /// An agent for another task.
@@ -55,7 +55,7 @@ pub enum SavedError {
         path: PathBuf,
         /// Its sizes.
         found: Sizes,
-        /// What was asked for.
+        /// Expected sizes.
         wanted: Sizes,
     },
 }

@@ -10,11 +10,11 @@ pub(super) struct GridPmf {
     pub(super) first: i64,
     /// The mass of each point.
     pub(super) mass: Vec<f64>,
-    /// How far the grid is moved down.
+    /// Downward shift of the grid.
     pub(super) shift: f64,
 }
 
-/// What the losses between two neighboring boundaries amount to.
+/// Mass and excess of the losses between two neighboring boundaries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     /// P's mass
@@ -26,7 +26,7 @@ struct Cell {
 /// Standard deviations from a mean at which the normal density is 0 in floating point.
 const GAP: f64 = 39.0;
 
-/// How many cells are tested together for smoothness.
+/// Number of cells that are tested together for smoothness.
 const BLOCK: i64 = 16;
 
 /// A distribution that dominates the loss ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar,
@@ -51,8 +51,8 @@ pub(super) fn pessimistic(loss: &SingleLoss, h: f64, reach: f64) -> Option<GridP
 
 /// A distribution that the loss dominates. The cells are centered on the grid's points, and each is
 /// merged into one outcome, of loss ln(p/q) (post-processing). That is almost on the grid, so the
-/// whole grid is moved down a little, and what is still below its point goes to the next lower one.
-/// What is outside the support is dropped.
+/// whole grid is moved down a little, and mass that is still below its point goes to the next lower
+/// one. Mass outside the support is dropped.
 ///
 /// `None` if that takes too many cells.
 pub(super) fn optimistic(loss: &SingleLoss, h: f64, reach: f64) -> Option<GridPmf> {
@@ -123,7 +123,7 @@ fn cells(loss: &SingleLoss, h: f64, offset: f64, reach: f64) -> Option<(i64, Vec
     Some((first, cells))
 }
 
-/// How much the density of the loss varies between two losses: the larger of the distance in
+/// Variation of the density of the loss between two losses: the larger of the distance in
 /// standard deviations and the logarithm of how the slope changes.
 fn roughness(loss: &SingleLoss, v0: f64, v1: f64) -> f64 {
     // The replace pair's loss is flat around 0, with the same slope on both sides.
@@ -175,7 +175,7 @@ fn over_x(loss: &SingleLoss, v0: f64, left: f64, right: f64) -> Cell {
             continue;
         }
         let to = right.min(from + piece(loss, from));
-        // Where x is so large that nothing can be added to it.
+        // x is so large that nothing can be added to it.
         if to <= from {
             break;
         }
