@@ -3,11 +3,13 @@
 use std::fmt;
 
 use lapa::budget::round_up;
+use lapa::config::word_of;
 use lapa::observe::number;
+use lapa_report::page::Table;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Exhibit, Statement, at_least};
+use crate::{Statement, at_least};
 
 /// A kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -47,14 +49,7 @@ impl Attack {
 
 impl fmt::Display for Attack {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mechanism => "mechanism",
-            Self::Canary => "canary",
-            Self::Membership => "membership",
-            Self::Inversion => "inversion",
-            Self::Leakage => "leakage",
-            Self::Ledger => "ledger",
-        })
+        f.write_str(&word_of(self))
     }
 }
 
@@ -85,6 +80,24 @@ impl Verdict {
             Self::NotConfirmed => "paper's statement not confirmed",
         }
     }
+}
+
+/// A part of the page about an attack.
+#[derive(Clone, Debug)]
+pub enum Exhibit {
+    /// A paragraph.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// A drawing: the text of an SVG file, and what it shows.
+    Drawing {
+        /// Name of the file, without ending.
+        name: String,
+        /// The drawing.
+        svg: String,
+        /// Caption below it.
+        caption: String,
+    },
 }
 
 /// Finding of one attack.
@@ -141,19 +154,16 @@ impl Finding {
     /// Judges lower bounds on ε against both figures: a bound above one of them refutes it.
     pub fn judge(mut self, epsilon_lower: f64, epsilon_lower_gdp: Option<f64>) -> Self {
         let lower = epsilon_lower.max(epsilon_lower_gdp.unwrap_or(0.0));
-        let refuted = |epsilon: Option<f64>, what: &str| {
-            epsilon.filter(|&epsilon| lower > epsilon).map(|epsilon| {
+        let mut wrong = Vec::new();
+        for (epsilon, what) in [
+            (self.epsilon_claimed_total, "the paper's sum over all devices, ε"),
+            (self.epsilon_provable, "the proven ε"),
+        ] {
+            if let Some(epsilon) = epsilon.filter(|&epsilon| lower > epsilon) {
                 let (said, seen) = (round_up(epsilon), at_least(Some(lower)));
-                format!("{what} = {said} (measured: at least {seen})")
-            })
-        };
-        let wrong: Vec<String> = [
-            refuted(self.epsilon_claimed_total, "the paper's sum over all devices, ε"),
-            refuted(self.epsilon_provable, "the proven ε"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+                wrong.push(format!("{what} = {said} (measured: at least {seen})"));
+            }
+        }
         (self.verdict, self.reason) = if wrong.is_empty() {
             let reason = "No attack exceeded the stated ε. This does not prove it.";
             (Verdict::NotRefuted, reason.into())

@@ -8,7 +8,8 @@ use lapa::simulation::{Event, Setup, Simulation};
 use lapa_privacy::Release;
 
 use crate::canary::{Planted, Scorer, most_canaries, plant};
-use crate::ledger::{Checks, Heard, disagreements, update_releases};
+use crate::ledger::{Checks, ReceivedUpdate, disagreements, update_releases};
+use crate::subject::network;
 use crate::{Attack, AuditError, Listener, Options, Progress, Statement, Subject};
 
 /// A run that was repeated with canaries in it.
@@ -27,14 +28,8 @@ pub struct Repeated {
     pub(crate) checks: Checks,
     /// Disagreements of ledger, transcript and configuration.
     pub(crate) disagreements: Vec<String>,
-    statement: Statement,
-}
-
-impl Repeated {
     /// Privacy statement of the repeated run.
-    pub fn statement(&self) -> &Statement {
-        &self.statement
-    }
+    pub statement: Statement,
 }
 
 /// Most bytes of canaries and their gradients: 8 GiB.
@@ -43,10 +38,8 @@ const MOST_BYTES: u64 = 8 << 30;
 /// Fails where canaries and their gradients are beyond [`MOST_BYTES`].
 fn check_size(subject: &Subject, options: &Options) -> Result<(), AuditError> {
     let (experiment, data) = (subject.experiment(), subject.data());
-    let (rows, cols) = (data.train.rows, data.train.cols);
-    let network = lapa::model::network(&experiment.model, rows, cols, data.classes)
-        .map_err(|source| FederationError::Model { rows, cols, source })?;
-    let (pixels, parameters) = ((rows * cols) as u64, network.parameter_count() as u64);
+    let parameters = network(experiment, data)?.parameter_count() as u64;
+    let pixels = (data.train.rows * data.train.cols) as u64;
     let canaries = most_canaries(options.effort) as u64;
     let (needed, allowed) = (canaries.saturating_mul(pixels + 4 * parameters), MOST_BYTES);
     if needed <= allowed {
@@ -72,24 +65,43 @@ pub fn repeat(
     experiment.observe.devices = ObserveDevices::List;
     // Nobody looks at the accuracy.
     experiment.run.evaluate_every = experiment.run.rounds.max(1);
-    let trust = experiment.channel_trust();
-    if trust == 0.0 {
+    if experiment.channel_trust() == 0.0 {
         experiment.transmit.uplink = UplinkConfig::default();
     }
-    let network = || {
-        let train = &planted.data.train;
-        let (rows, cols) = (train.rows, train.cols);
-        lapa::model::network(&experiment.model, rows, cols, planted.data.classes)
-            .map_err(|source| FederationError::Model { rows, cols, source })
-    };
+    let network = || network(&experiment, &planted.data);
     let mut scorer = Scorer::new(&planted, &experiment, network()?, options.seed);
     let network = network()?;
     let Planted { data, partition, sizes, .. } = planted;
     let mut simulation = Setup::with_records(experiment.clone(), data, network, partition, &sizes)?
         .in_memory()
         .map_err(FederationError::from)?;
+    let checks = observe(&mut simulation, &experiment, &mut scorer, listener)?;
+    let statement = Statement::from(&simulation.privacy().map_err(FederationError::from)?);
+    let recorded = simulation.books().releases()?;
+    let public_samples = simulation.public_samples().to_vec();
+    let (releases, unprotected) = update_releases(&recorded, public_samples.len());
+    let disagreements = disagreements(&experiment, &public_samples, &recorded, &checks.heard);
+    Ok(Repeated {
+        experiment,
+        public_samples,
+        releases,
+        unprotected,
+        scorer,
+        checks,
+        disagreements,
+        statement,
+    })
+}
+
+/// Runs the simulation, and scores canaries and tests the transcript on the way.
+fn observe(
+    simulation: &mut Simulation,
+    experiment: &Experiment,
+    scorer: &mut Scorer,
+    listener: &mut Listener<'_>,
+) -> Result<Checks, AuditError> {
+    let (rounds, trust) = (experiment.run.rounds, experiment.channel_trust());
     let mut checks = Checks::new();
-    let rounds = experiment.run.rounds;
     let mut parameters = simulation.model().parameters.clone();
     simulation.run(&mut |simulation, event| {
         let mut progress = Progress {
@@ -113,25 +125,15 @@ pub fn repeat(
         }
         listener(progress)
     })?;
-    let statement = Statement::from(&simulation.privacy().map_err(FederationError::from)?);
-    let recorded = simulation.books().releases()?;
-    let public_samples = simulation.public_samples().to_vec();
-    let (releases, unprotected) = update_releases(&recorded, public_samples.len());
-    let disagreements = disagreements(&experiment, &public_samples, &recorded, &checks.heard);
-    Ok(Repeated {
-        experiment,
-        public_samples,
-        releases,
-        unprotected,
-        scorer,
-        checks,
-        disagreements,
-        statement,
-    })
+    Ok(checks)
 }
 
 /// Transcript of a round: what was received, with the noise that counts.
-fn heard<'a>(simulation: &'a Simulation, record: &RoundRecord, trust: f64) -> Vec<Heard<'a>> {
+fn heard<'a>(
+    simulation: &'a Simulation,
+    record: &RoundRecord,
+    trust: f64,
+) -> Vec<ReceivedUpdate<'a>> {
     let DeviceRecords::List(devices) = &record.devices else { return Vec::new() };
     let sigma = |device: u32| {
         let of_device = devices.iter().find(|record| record.device == device);
@@ -141,7 +143,7 @@ fn heard<'a>(simulation: &'a Simulation, record: &RoundRecord, trust: f64) -> Ve
     };
     let received = simulation.received().iter();
     received
-        .map(|received| Heard {
+        .map(|received| ReceivedUpdate {
             device: received.device(),
             gradient: received.gradient(),
             sigma: sigma(received.device()),

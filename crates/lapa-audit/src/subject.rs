@@ -3,8 +3,17 @@
 use lapa::budget::PrivacySummary;
 use lapa::config::{Entropy, Experiment, PowerChoice};
 use lapa::data::Dataset;
+use lapa::error::FederationError;
+use lapa::model::Network;
 
 use crate::AuditError;
+
+/// Network of an experiment for images as in `data`.
+pub(crate) fn network(experiment: &Experiment, data: &Dataset) -> Result<Network, FederationError> {
+    let (rows, cols) = (data.train.rows, data.train.cols);
+    lapa::model::network(&experiment.model, rows, cols, data.classes)
+        .map_err(|source| FederationError::Model { rows, cols, source })
+}
 
 /// Privacy statement of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -207,15 +207,12 @@ impl Release {
             (ClipUnit::Device, Sampling::Poisson { .. }, _) => {
                 pair("fixed or full batches with a device-level clip")
             }
-            (ClipUnit::Sample, Sampling::Full, Adjacency::ReplaceOne) => Ok(2.0 * per_record),
-            (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
-            (ClipUnit::Sample, Sampling::Fixed, Adjacency::ReplaceOne | Adjacency::AddRemove) => {
-                Ok(2.0 * per_record)
-            }
-            (ClipUnit::Sample, Sampling::Poisson { .. }, _) => Ok(per_record),
-            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, Adjacency::ZeroOut) => {
+            (ClipUnit::Sample, Sampling::Poisson { .. }, _)
+            | (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
+            (ClipUnit::Sample, _, Adjacency::ZeroOut) => {
                 pair("replace-one or add-remove, or poisson batches")
             }
+            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, _) => Ok(2.0 * per_record),
         }
     }
 
@@ -275,17 +272,11 @@ impl Release {
         positive("records", self.records.into())?;
         not_negative("sigma_artificial", self.sigma_artificial)?;
         not_negative("sigma_channel", self.sigma_channel)?;
-        for (name, value) in [("kappa", self.kappa), ("sampling rate", self.rate())] {
+        let rate = if let Sampling::Poisson { rate } = self.sampling { rate } else { 1.0 };
+        for (name, value) in [("kappa", self.kappa), ("sampling rate", rate)] {
             check(name, value, (0.0..=1.0).contains(&value), "from 0 to 1")?;
         }
         Ok(())
-    }
-
-    fn rate(&self) -> f64 {
-        match self.sampling {
-            Sampling::Poisson { rate } => rate,
-            Sampling::Full | Sampling::Fixed => 1.0,
-        }
     }
 }
 
@@ -351,22 +342,15 @@ impl fmt::Display for Sampling {
 
 impl fmt::Display for Mechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gaussian { noise_multiplier } => {
-                write!(f, "the Gaussian mechanism with noise multiplier {noise_multiplier}")
-            }
-            Self::DiscreteGaussian { noise_multiplier } => {
-                write!(
-                    f,
-                    "the discrete Gaussian mechanism with noise multiplier {noise_multiplier}"
-                )
-            }
-            Self::PoissonGaussian { rate, noise_multiplier, adjacency } => write!(
-                f,
-                "the Gaussian mechanism with noise multiplier {noise_multiplier} on a Poisson \
-                 sample of rate {rate} under {adjacency} adjacency"
-            ),
-            Self::NonPrivate => f.write_str("a release without noise"),
+        let kind = match self {
+            Self::Gaussian { .. } | Self::PoissonGaussian { .. } => "Gaussian",
+            Self::DiscreteGaussian { .. } => "discrete Gaussian",
+            Self::NonPrivate => return f.write_str("a release without noise"),
+        };
+        write!(f, "the {kind} mechanism with noise multiplier {}", self.noise_multiplier())?;
+        if let Self::PoissonGaussian { rate, adjacency, .. } = self {
+            write!(f, " on a Poisson sample of rate {rate} under {adjacency} adjacency")?;
         }
+        Ok(())
     }
 }

@@ -6,12 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accountant::{gdp, renyi_divergence};
+use crate::accountant::{check_order, gdp, renyi_divergence};
 use crate::budget::Budget;
-use crate::calibrate::{check_releases, least_noise, raise};
+use crate::calibrate::{least_noise, raise};
 use crate::error::{AccountError, check_mechanism};
 use crate::event::Mechanism;
-use crate::range::OutOfRange;
+use crate::range::{check, count, positive};
 use crate::rounding::{add_up, sqrt_up, sub_down};
 
 /// Kind of filter: the cost that is added up, and the theorem that bounds it.
@@ -129,18 +129,13 @@ impl Filter {
             FilterKind::Renyi { order } => renyi_capacity(budget, order)?,
             FilterKind::Plan { mechanism, releases, epsilon } => {
                 check_mechanism(&mechanism)?;
-                check_releases(releases)?;
+                count("releases", releases)?;
                 if mechanism == Mechanism::NonPrivate {
                     return Err(kind.unsupported(mechanism));
                 }
-                if !(epsilon >= 0.0 && epsilon <= budget.epsilon()) {
-                    return Err(OutOfRange {
-                        name: "epsilon of the plan",
-                        value: epsilon,
-                        allowed: "a number from 0 to the epsilon of the budget",
-                    }
-                    .into());
-                }
+                let fits = epsilon >= 0.0 && epsilon <= budget.epsilon();
+                let allowed = "a number from 0 to the epsilon of the budget";
+                check("epsilon of the plan", epsilon, fits, allowed)?;
                 f64::from(releases)
             }
         };
@@ -213,10 +208,7 @@ impl Filter {
         template: Mechanism,
         share: f64,
     ) -> Result<Mechanism, AccountError> {
-        if !(share > 0.0 && share.is_finite()) {
-            let allowed = "a finite number above 0";
-            return Err(OutOfRange { name: "share", value: share, allowed }.into());
-        }
+        positive("share", share)?;
         if template == Mechanism::NonPrivate {
             return Err(self.kind.unsupported(template));
         }
@@ -230,21 +222,14 @@ impl Filter {
             }
             FilterKind::Plan { mechanism: planned, .. } => {
                 self.plan_cost(&planned, &template.with_noise(planned.noise_multiplier()))?;
-                if share < 1.0 {
-                    let allowed = "at least 1, the cost of a planned release";
-                    return Err(OutOfRange { name: "share", value: share, allowed }.into());
-                }
+                let allowed = "at least 1, the cost of a planned release";
+                check("share", share, share >= 1.0, allowed)?;
                 return Ok(planned);
             }
         };
-        least.map(|noise_multiplier| template.with_noise(noise_multiplier)).ok_or(
-            OutOfRange {
-                name: "share",
-                value: share,
-                allowed: "a cost that some amount of noise can meet",
-            }
-            .into(),
-        )
+        let allowed = "a cost that some amount of noise can meet";
+        check("share", share, least.is_some(), allowed)?;
+        Ok(least.map_or(template, |noise_multiplier| template.with_noise(noise_multiplier)))
     }
 
     /// 1 for the planned mechanism with the planned noise or more.
@@ -256,14 +241,8 @@ impl Filter {
         if planned.with_noise(noise_multiplier) != *mechanism {
             return Err(self.kind.unsupported(*mechanism));
         }
-        if noise_multiplier < planned.noise_multiplier() {
-            return Err(OutOfRange {
-                name: "noise multiplier",
-                value: noise_multiplier,
-                allowed: "at least the planned value",
-            }
-            .into());
-        }
+        let fits = noise_multiplier >= planned.noise_multiplier();
+        check("noise multiplier", noise_multiplier, fits, "at least the planned value")?;
         Ok(1.0)
     }
 
@@ -287,11 +266,8 @@ impl Filter {
 
     /// Restores what was spent, from a ledger; more than the capacity leaves nothing.
     pub fn set_spent(&mut self, spent: f64) -> Result<(), AccountError> {
-        if spent >= 0.0 {
-            self.spent = spent;
-            return Ok(());
-        }
-        Err(OutOfRange { name: "spent", value: spent, allowed: "a number from 0" }.into())
+        self.spent = check("spent", spent, spent >= 0.0, "a number from 0")?;
+        Ok(())
     }
 
     /// The odometer: ε of what was really spent, at the budget's δ. Ex post, hence no guarantee for
@@ -344,7 +320,7 @@ pub fn renyi_order(
     template: Mechanism,
     releases: u32,
 ) -> Result<f64, AccountError> {
-    check_releases(releases)?;
+    count("releases", releases)?;
     let mut best = None;
     for k in coarse_to_fine(-80, 136) {
         let order = 1.0 + (f64::from(k) / 8.0).exp2();
@@ -393,17 +369,13 @@ fn conversion(order: f64, delta: f64) -> (f64, f64) {
 }
 
 fn renyi_capacity(budget: Budget, order: f64) -> Result<f64, AccountError> {
-    let refuse = |allowed| OutOfRange { name: "order", value: order, allowed }.into();
-    if !(order > 1.0 && order.is_finite()) {
-        return Err(refuse("a finite number above 1"));
-    }
+    check_order(order)?;
     let (shift, slack) = conversion(order, budget.delta());
     let capacity = sub_down(sub_down(budget.epsilon(), -shift), slack);
     // An infinite capacity would come from a slack that overflows: prove nothing then.
-    if capacity > 0.0 && capacity.is_finite() {
-        return Ok(capacity);
-    }
-    Err(refuse("a larger order, at which the budget leaves something to spend"))
+    let fits = capacity > 0.0 && capacity.is_finite();
+    check("order", order, fits, "a larger order, at which the budget leaves something to spend")?;
+    Ok(capacity)
 }
 
 #[cfg(test)]

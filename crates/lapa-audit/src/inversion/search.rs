@@ -3,7 +3,7 @@
 use lapa::seed::Stream;
 use rand::RngExt;
 
-use super::matching::{Distance, Matcher, Seen};
+use super::matching::{Distance, Matcher, Observation};
 
 /// Weights of the total variation that starts begin with, in turn. A large one first finds the
 /// shape and then the details; which of them gets furthest depends on the image.
@@ -40,7 +40,7 @@ impl Search {
     pub fn run(
         &self,
         matcher: &mut Matcher,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         cols: usize,
         rng: &mut Stream,
     ) -> Found {
@@ -64,7 +64,7 @@ impl Search {
     fn descend(
         &self,
         matcher: &mut Matcher,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         cols: usize,
         start: Vec<f32>,
         variation: f64,

@@ -11,7 +11,7 @@ const PAIRS: usize = 256;
 
 /// Update of one device in one round, as the base station received it.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
+pub struct ReceivedUpdate<'a> {
     /// The device.
     pub device: u32,
     /// The received gradient.
@@ -86,7 +86,7 @@ impl Checks {
     }
 
     /// Adds what was heard in a round.
-    pub fn observe(&mut self, round: u32, heard: &[Heard<'_>]) {
+    pub fn observe(&mut self, round: u32, heard: &[ReceivedUpdate<'_>]) {
         self.heard.extend(heard.iter().map(|one| (round, one.device)));
         let noisy: Vec<(u32, Vec<f32>)> = heard
             .par_iter()
@@ -201,9 +201,9 @@ mod tests {
                 let sent: Vec<Vec<f32>> = (0..3)
                     .map(|device| noisy(0.3, seed * 100 + u64::from(round) * 10 + device, 0.0))
                     .collect();
-                let heard: Vec<Heard> = (0..)
+                let heard: Vec<ReceivedUpdate> = (0..)
                     .zip(&sent)
-                    .map(|(device, gradient)| Heard { device, gradient, sigma: 0.3 })
+                    .map(|(device, gradient)| ReceivedUpdate { device, gradient, sigma: 0.3 })
                     .collect();
                 checks.observe(round, &heard);
             }
@@ -223,7 +223,10 @@ mod tests {
     fn gradients_are_no_noise_and_noise_is_no_gradient() {
         let (a, b) = (noisy(1.0, 1, 0.2), noisy(1.0, 2, 0.2));
         let heard = |sigma| {
-            [Heard { device: 0, gradient: &a, sigma }, Heard { device: 1, gradient: &b, sigma }]
+            [
+                ReceivedUpdate { device: 0, gradient: &a, sigma },
+                ReceivedUpdate { device: 1, gradient: &b, sigma },
+            ]
         };
         let mut honest = Checks::new();
         honest.observe(1, &heard(1.0));
@@ -232,8 +235,8 @@ mod tests {
         quieter.observe(1, &heard(1.5));
         assert!(quieter.noise.corrected() < 1e-9);
         let same = [
-            Heard { device: 0, gradient: &a, sigma: 1.0 },
-            Heard { device: 7, gradient: &a, sigma: 1.0 },
+            ReceivedUpdate { device: 0, gradient: &a, sigma: 1.0 },
+            ReceivedUpdate { device: 7, gradient: &a, sigma: 1.0 },
         ];
         let mut shared = Checks::new();
         shared.observe(1, &same);

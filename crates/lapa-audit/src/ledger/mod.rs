@@ -4,6 +4,6 @@ mod checks;
 mod records;
 mod run;
 
-pub use checks::{Checks, Heard, Worst};
+pub use checks::{Checks, ReceivedUpdate, Worst};
 pub(crate) use records::{disagreements, update_releases};
 pub use run::run;

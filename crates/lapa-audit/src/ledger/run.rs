@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn batches_larger_than_declared_are_seen_by_canaries() {
         let (mut repeated, options) = repeated();
-        let statement = *repeated.statement();
+        let statement = repeated.statement;
         let honest = run(&repeated, &statement, &options);
         assert_eq!(honest.verdict, Verdict::NotRefuted, "{honest:#?}");
         let measured = honest.figures["sampling_rate"].as_f64().unwrap();

@@ -40,12 +40,12 @@ pub(super) struct Slot {
 /// the same label in its place.
 pub(super) struct Candidates {
     slots: Vec<Slot>,
-    /// The subject's data; behind its training set, the test images.
-    data: Dataset,
+    /// The subject's data, which records are indices of; behind its training set, the test images.
+    pub data: Dataset,
     /// Partition if all coins show heads: the subject's own.
     heads: Partition,
     /// True if tails puts another record in the place, rather than none.
-    swaps: bool,
+    pub swaps: bool,
 }
 
 impl Candidates {
@@ -56,12 +56,8 @@ impl Candidates {
         most: usize,
         seed: u64,
     ) -> Result<Self, FederationError> {
-        let heads = partition(
-            &*experiment.partition.scheme,
-            &data.train.labels,
-            data.classes,
-            experiment.run.seed,
-        )?;
+        let (scheme, labels) = (&*experiment.partition.scheme, &data.train.labels);
+        let heads = partition(scheme, labels, data.classes, experiment.run.seed)?;
         let swaps = experiment.adjacency() == Adjacency::ReplaceOne;
         let data = Dataset { train: joined(&data.train, &data.test), ..data.clone() };
         let mut rng = draws(seed, CHOICE, 0);
@@ -72,12 +68,8 @@ impl Candidates {
             if !swaps {
                 places.truncate((DROPPED_SHARE * held.samples.len() as f64) as usize);
             }
-            slots.extend(places.into_iter().map(|place| Slot {
-                device,
-                place,
-                record: held.samples[place],
-                other: None,
-            }));
+            let slot = |place| Slot { device, place, record: held.samples[place], other: None };
+            slots.extend(places.into_iter().map(slot));
         }
         slots.shuffle(&mut rng);
         if swaps {
@@ -90,16 +82,6 @@ impl Candidates {
     /// Coins.
     pub fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    /// True if tails puts another record in the place, rather than none.
-    pub fn swaps(&self) -> bool {
-        self.swaps
-    }
-
-    /// The data that records are indices of.
-    pub fn data(&self) -> &Dataset {
-        &self.data
     }
 
     /// All records whose membership a coin decides: those of heads in the order of the slots, then

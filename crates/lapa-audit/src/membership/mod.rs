@@ -76,13 +76,13 @@ pub fn run_at(
     let target_coins = candidates.target_coins(options.seed);
     let members = candidates.members(&target_coins);
     if scale.shadows < 2 || members.iter().all(|&m| m) || members.iter().all(|&m| !m) {
-        let mut finding = Finding::new(Attack::Membership, statement, options.confidence);
-        finding.reason = format!(
+        let reason = format!(
             "{} shadow models and {} candidate records are too few to test membership.",
             scale.shadows,
             candidates.len()
         );
-        return Ok(vec![finding]);
+        let finding = Finding::new(Attack::Membership, statement, options.confidence);
+        return Ok(vec![Finding { reason, ..finding }]);
     }
     let mut coins = vec![target_coins];
     coins.extend(candidates.shadow_coins(scale.shadows, options.seed));
@@ -100,12 +100,12 @@ pub fn run_at(
             warning: None,
         })
     })?;
-    let attack = Attacked::new(&candidates, &coins, repetitions, statement.delta, options);
+    let attack = AttackResult::new(&candidates, &coins, repetitions, statement.delta, options);
     Ok(vec![attack.finding(statement, options.confidence)?])
 }
 
 /// Results of both attacks.
-struct Attacked {
+struct AttackResult {
     shadows: usize,
     swaps: bool,
     /// By likelihood ratio.
@@ -125,7 +125,7 @@ struct Attacked {
     epsilon_if_independent: f64,
 }
 
-impl Attacked {
+impl AttackResult {
     /// Attacks the first repetition by help of the others.
     fn new(
         candidates: &Candidates,
@@ -148,9 +148,11 @@ impl Attacked {
         };
         let guesses = guess::count(&shadows, shadow_coins, bound);
         let correct = Guesses::new(&scores, target_coins.len()).correct(target_coins, guesses);
+        let epsilon_if_independent =
+            if_independent(&scores, &members, target_coins.len(), delta, alpha);
         Self {
             shadows: shadow_coins.len(),
-            swaps: candidates.swaps(),
+            swaps: candidates.swaps,
             lira: Roc::new(&scores, &members),
             // The loss ln(1 + e^{−φ}) falls with φ: both have the same curve.
             loss: Roc::new(&target.confidences, &members),
@@ -161,18 +163,12 @@ impl Attacked {
             guesses,
             correct,
             epsilon_lower: bound(guesses, correct),
-            epsilon_if_independent: if_independent(
-                &scores,
-                &members,
-                target_coins.len(),
-                delta,
-                alpha,
-            ),
+            epsilon_if_independent,
         }
     }
 
     fn finding(&self, statement: &Statement, confidence: f64) -> Result<Finding, AuditError> {
-        let mut finding = Finding::new(Attack::Membership, statement, confidence)
+        let finding = Finding::new(Attack::Membership, statement, confidence)
             .figure("shadow_models", self.shadows)
             .figure("coins", self.coins)
             .figure("coin", if self.swaps { "swaps two records" } else { "drops a record" })
@@ -187,10 +183,7 @@ impl Attacked {
             .figure("lira", self.figures(&self.lira))
             .figure("loss_threshold", self.figures(&self.loss))
             .judge(self.epsilon_lower, None);
-        for exhibit in self.exhibits()? {
-            finding = finding.show(exhibit);
-        }
-        Ok(finding)
+        Ok(Finding { exhibits: self.exhibits()?, ..finding })
     }
 
     fn figures(&self, roc: &Roc) -> Value {

@@ -3,13 +3,13 @@
 use lapa_report::page::Table;
 use lapa_report::plot::{Figure, Series};
 
-use super::{Attacked, Roc};
-use crate::{AuditError, Exhibit};
+use super::{AttackResult, Roc};
+use crate::{AuditError, Exhibit, at_least};
 
 /// Points of a curve that is drawn.
 const DRAWN: usize = 300;
 
-impl Attacked {
+impl AttackResult {
     /// Description, curves, their figures, and the assumptions of the bound.
     pub(super) fn exhibits(&self) -> Result<Vec<Exhibit>, AuditError> {
         Ok(vec![
@@ -48,17 +48,17 @@ impl Attacked {
 
     fn assumptions(&self) -> String {
         format!(
-            "LiRA's {} most confident guesses, of {} coins, were correct {} times, so ε ≥ {:.4} \
+            "LiRA's {} most confident guesses, of {} coins, were correct {} times, so ε ≥ {} \
              (Steinke, Nasr and Jagielski 2023). This bound assumes only that the coins are fair and \
              independent; the number of guesses was chosen on shadow models. If the records of one \
              run were independent, which they are not, false positives and negatives would give ε ≥ \
-             {:.4} (Clopper–Pearson, threshold from the other half of the coins). No verdict uses \
+             {} (Clopper–Pearson, threshold from the other half of the coins). No verdict uses \
              that value; the intervals of the areas make the same assumption.",
             self.guesses,
             self.coins,
             self.correct,
-            round_down(self.epsilon_lower),
-            round_down(self.epsilon_if_independent),
+            at_least(Some(self.epsilon_lower)),
+            at_least(Some(self.epsilon_if_independent)),
         )
     }
 
@@ -96,11 +96,6 @@ impl Attacked {
     fn curves(&self) -> [(&'static str, &Roc); 2] {
         [("LiRA", &self.lira), ("loss threshold", &self.loss)]
     }
-}
-
-/// Four digits, never up.
-fn round_down(epsilon: f64) -> f64 {
-    (epsilon * 1e4).floor() / 1e4
 }
 
 /// The points that logarithmic axes can tell apart. A threshold without false positives is drawn

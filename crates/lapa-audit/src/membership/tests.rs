@@ -189,7 +189,7 @@ fn coins_are_balanced_over_shadows_and_fair_for_the_target() {
 fn runs_that_differ_in_one_coin_are_neighbors() {
     for (changes, swaps) in [(&[][..], true), (&["privacy.epsilon=8"][..], false)] {
         let candidates = candidates(changes, 40);
-        assert_eq!(candidates.swaps(), swaps);
+        assert_eq!(candidates.swaps, swaps);
         let (heads, sizes) = (candidates.partition(&[true; 40]), candidates.sizes());
         let records = candidates.records();
         assert_eq!(records.len(), if swaps { 80 } else { 40 });

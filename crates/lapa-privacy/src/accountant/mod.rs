@@ -7,8 +7,9 @@ mod rdp;
 mod zcdp;
 
 pub use gdp::Gdp;
-pub use naive::{Advanced, Naive};
+pub use naive::{Advanced, Classic, Naive};
 pub use pld::{Pld, PldSchedule};
+pub(crate) use rdp::check_order;
 pub use rdp::{Rdp, renyi_divergence};
 pub use zcdp::Zcdp;
 

@@ -13,11 +13,8 @@ use crate::mechanism::EntropyError;
 #[non_exhaustive]
 pub enum LedgerError {
     /// There is no such file.
-    #[error("{}: no such ledger", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: no such ledger", .0.display())]
+    Missing(PathBuf),
     /// The file is something else.
     #[error("{}: not a ledger", path.display())]
     NotALedger {
@@ -25,11 +22,8 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// A folder, a pipe or the like.
-    #[error("{}: not a regular file, so it cannot be a ledger", path.display())]
-    NotAFile {
-        /// The obstacle.
-        path: PathBuf,
-    },
+    #[error("{}: not a regular file, so it cannot be a ledger", .0.display())]
+    NotAFile(PathBuf),
     /// The file is empty, which a ledger never is.
     #[error(
         "{}: the file is empty, so the spent budget is unknown: restore the newest copy of the \
@@ -197,11 +191,8 @@ pub enum LedgerError {
         given: String,
     },
     /// The run was never begun.
-    #[error("run {run} is not in this ledger: begin the run before its first round")]
-    NotBegun {
-        /// The run.
-        run: String,
-    },
+    #[error("run {0} is not in this ledger: begin the run before its first round")]
+    NotBegun(String),
     /// The run was begun without this device.
     #[error("run {run} began without device {device}")]
     UnknownDevice {
@@ -262,11 +253,8 @@ pub enum LedgerError {
         cost: f64,
     },
     /// The event has a number that is not finite.
-    #[error("the event cannot be recorded because it has a number that is not finite: {event}")]
-    Unrecordable {
-        /// The event.
-        event: String,
-    },
+    #[error("the event cannot be recorded because it has a number that is not finite: {0}")]
+    Unrecordable(String),
 }
 
 /// Gives SQLite's errors the path of the ledger, and names to those a user can do something about.
@@ -280,12 +268,9 @@ impl<T> At<T> for rusqlite::Result<T> {
             let path = path.to_path_buf();
             match source.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase) => LedgerError::NotALedger { path },
-                Some(ErrorCode::DatabaseCorrupt) => {
-                    LedgerError::Corrupt { path, detail: source.to_string() }
-                }
                 Some(ErrorCode::DatabaseBusy) => LedgerError::Busy { path },
                 Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { path },
-                _ if is_strange(&source) => {
+                code if code == Some(ErrorCode::DatabaseCorrupt) || is_strange(&source) => {
                     LedgerError::Corrupt { path, detail: source.to_string() }
                 }
                 _ => LedgerError::Sqlite { path, source },

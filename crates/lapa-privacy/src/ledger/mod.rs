@@ -145,7 +145,7 @@ impl Ledger {
     /// Opens a ledger to read what was spent, also where nothing can be written.
     pub fn open_read_only(path: &Path) -> Result<Self, LedgerError> {
         if !place::is_there(path)? {
-            return Err(LedgerError::Missing { path: path.to_path_buf() });
+            return Err(LedgerError::Missing(path.to_path_buf()));
         }
         let read = |from: &Path| {
             let ledger = Self::connect(path, from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
