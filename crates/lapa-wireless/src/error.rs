@@ -11,3 +11,13 @@ pub struct OutOfRange {
     /// Allowed values.
     pub allowed: &'static str,
 }
+
+/// The value, if it fits.
+pub(crate) fn check(
+    name: &'static str,
+    value: f64,
+    fits: bool,
+    allowed: &'static str,
+) -> Result<f64, OutOfRange> {
+    if fits { Ok(value) } else { Err(OutOfRange { name, value, allowed }) }
+}

@@ -136,7 +136,7 @@ impl Chooser {
         };
         let full = judge.evaluate(&full)?.objective;
         if !(full > 0.0 && full.is_finite()) {
-            return Err(PhaseError::NothingToFit { objective: full });
+            return Err(PhaseError::NothingToFit(full));
         }
         Ok(Self {
             experiment: experiment.clone(),

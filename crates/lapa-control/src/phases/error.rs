@@ -64,11 +64,8 @@ pub enum PhaseError {
     )]
     NoNoise,
     /// A pilot that records quantiles instead of devices.
-    #[error("round {round} of the pilot run lists no devices: set observe.devices = \"list\"")]
-    NoDevices {
-        /// The round.
-        round: u32,
-    },
+    #[error("round {0} of the pilot run lists no devices: set observe.devices = \"list\"")]
+    NoDevices(u32),
     /// A pilot that records a device that there is not.
     #[error(
         "round {round} of the pilot run lists device {device}: expected a number below {devices}"
@@ -102,13 +99,10 @@ pub enum PhaseError {
     },
     /// Nothing that powers could change.
     #[error(
-        "the objective at full power is {objective}: no device transmits in the pilot run, or there \
-         is no noise"
+        "the objective at full power is {0}: no device transmits in the pilot run, or there is no \
+         noise"
     )]
-    NothingToFit {
-        /// J at full power.
-        objective: f64,
-    },
+    NothingToFit(f64),
     /// Metrics of the pilot cannot be read.
     #[error(transparent)]
     Observe(#[from] lapa::observe::ObserveError),

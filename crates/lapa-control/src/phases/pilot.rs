@@ -111,7 +111,7 @@ impl Pilot {
                 arrays.nu_at_watt[row * devices + device] = nu;
             }
             let DeviceRecords::List(list) = &record.devices else {
-                return Err(PhaseError::NoDevices { round: record.round });
+                return Err(PhaseError::NoDevices(record.round));
             };
             for device in list.iter().filter(|device| device.selected) {
                 let (round, number) = (record.round, device.device);

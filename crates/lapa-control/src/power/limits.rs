@@ -41,27 +41,22 @@ impl Limits {
         if devices == 0 {
             return Err(LimitsError::NoDevice);
         }
-        let powers = [
-            ("least total power", least_total_w),
-            ("largest total power", most_total_w),
-            ("largest power of a device", most_each_w),
+        let least = ("least total power", least_total_w);
+        let most = ("largest total power", most_total_w);
+        let each = ("largest power of a device", most_each_w);
+        let positive = |(_, value): (_, f64)| value > 0.0 && value.is_finite();
+        let checks = [
+            (least_total_w >= 0.0 && least_total_w.is_finite(), least, "a finite number from 0"),
+            (positive(most), most, "a finite number above 0"),
+            (positive(each), each, "a finite number above 0"),
+            (least_total_w <= most_total_w, least, "at most the largest total power"),
+            (
+                least_total_w <= devices as f64 * most_each_w,
+                least,
+                "at most the power of all devices together",
+            ),
         ];
-        for (index, (name, value)) in powers.into_iter().enumerate() {
-            let (ok, allowed) = match index {
-                0 => (value >= 0.0, "a finite number from 0"),
-                _ => (value > 0.0, "a finite number above 0"),
-            };
-            if !(ok && value.is_finite()) {
-                return Err(LimitsError::Power { name, value, allowed });
-            }
-        }
-        let (name, value) = powers[0];
-        if least_total_w > most_total_w {
-            let allowed = "at most the largest total power";
-            return Err(LimitsError::Power { name, value, allowed });
-        }
-        if least_total_w > devices as f64 * most_each_w {
-            let allowed = "at most the power of all devices together";
+        if let Some((_, (name, value), allowed)) = checks.into_iter().find(|(fits, ..)| !fits) {
             return Err(LimitsError::Power { name, value, allowed });
         }
         Ok(Self { devices, least_total_w, most_total_w, most_each_w })

@@ -170,8 +170,7 @@ impl Noma {
         let mut unit = vec![Complex64::ZERO; antennas];
         let mut combiner = vec![Complex64::ZERO; antennas];
         for (position, &device) in order.iter().enumerate().rev() {
-            let position = position as u32;
-            let device = device as usize;
+            let (position, device) = (position as u32, device as usize);
             let snr = snrs[device];
             if snr == 0.0 {
                 // The last in the order, so nothing was written to the combiner yet.
@@ -183,36 +182,52 @@ impl Noma {
                 *u = heard(*h, powers[device], sigma) / amplitude;
             }
             combiner.copy_from_slice(&unit);
-            let share = match self.receiver {
-                _ if self.perfect_sic => 1.0,
-                Receiver::Matched => {
-                    let share = 1.0 / covariance.form(&unit);
-                    covariance.add(&mut unit, amplitude);
-                    share
-                }
-                Receiver::ZeroForcing => {
-                    let share = nulled.null(&mut combiner);
-                    if share <= MIN_SHARE {
-                        let undecoded = nulled.len();
-                        return Err(NomaError::RankDeficient { device, undecoded, antennas });
-                    }
-                    nulled.push(&combiner, share);
-                    scale(&mut combiner, 1.0 / share);
-                    share
-                }
-                Receiver::Mmse => {
-                    let share = covariance.solve(&mut combiner);
-                    scale(&mut combiner, 1.0 / share);
-                    covariance.add(&mut unit, amplitude);
-                    share
-                }
-            };
+            let share = self.receive(
+                device,
+                amplitude,
+                &mut unit,
+                &mut combiner,
+                &mut covariance,
+                &mut nulled,
+            )?;
             scale(&mut combiner, 1.0 / (amplitude * sigma));
             // Rounding must not lift a device above what is heard of it alone.
             let link = Link { snr, sinr: snr * share.min(1.0), position };
             visit(device, link, &combiner);
         }
         Ok(order)
+    }
+
+    /// Share of the SNR of a device heard as g = amplitude·unit that the receiver leaves. `combiner`,
+    /// which begins as `unit`, becomes the receiver; `unit` is used up.
+    fn receive(
+        &self,
+        device: usize,
+        amplitude: f64,
+        unit: &mut [Complex64],
+        combiner: &mut [Complex64],
+        covariance: &mut Cholesky,
+        nulled: &mut Basis,
+    ) -> Result<f64, NomaError> {
+        let share = match self.receiver {
+            _ if self.perfect_sic => return Ok(1.0),
+            Receiver::Matched => 1.0 / covariance.form(unit),
+            Receiver::ZeroForcing => nulled.null(combiner),
+            Receiver::Mmse => covariance.solve(combiner),
+        };
+        if self.receiver == Receiver::ZeroForcing {
+            if share <= MIN_SHARE {
+                let (undecoded, antennas) = (nulled.len(), unit.len());
+                return Err(NomaError::RankDeficient { device, undecoded, antennas });
+            }
+            nulled.push(combiner, share);
+        } else {
+            covariance.add(unit, amplitude);
+        }
+        if self.receiver != Receiver::Matched {
+            scale(combiner, 1.0 / share);
+        }
+        Ok(share)
     }
 
     /// p_k²‖h_k‖²/σ² of every device, once all input is known to be good.

@@ -1,6 +1,7 @@
 //! Cost of a transmission.
 
-use super::{Quantizer, UplinkError, check};
+use super::{Quantizer, UplinkError};
+use crate::error::check;
 use crate::ser::Modulation;
 use crate::units::{Hertz, Joule, Second, Watt};
 

@@ -18,7 +18,7 @@ pub use digital::{Digital, DigitalConfig, DigitalReport};
 pub use quantizer::Quantizer;
 pub use signal::{Signal, SignalConfig, SymbolConfig, Symbols};
 
-use crate::OutOfRange;
+use crate::error::{OutOfRange, check};
 use crate::noma::NomaError;
 
 /// Error of an uplink.
@@ -55,20 +55,11 @@ pub enum UplinkError {
 const MAGNITUDES: std::ops::RangeInclusive<f64> = 1e-36..=1e36;
 
 /// A scale or a range.
-fn check_magnitude(name: &'static str, value: f64) -> Result<f64, UplinkError> {
+fn check_magnitude(name: &'static str, value: f64) -> Result<f64, OutOfRange> {
     check(name, value, MAGNITUDES.contains(&value), "from 1e-36 to 1e36")
 }
 
 /// A signal-to-noise ratio; ∞ is a link without noise.
-fn check_sinr(value: f64) -> Result<f64, UplinkError> {
+fn check_sinr(value: f64) -> Result<f64, OutOfRange> {
     check("sinr", value, value >= 0.0, "0 or more")
-}
-
-fn check(
-    name: &'static str,
-    value: f64,
-    fits: bool,
-    allowed: &'static str,
-) -> Result<f64, UplinkError> {
-    if fits { Ok(value) } else { Err(OutOfRange { name, value, allowed }.into()) }
 }
