@@ -22,11 +22,8 @@ pub enum AuditError {
     #[error(transparent)]
     Plot(#[from] PlotError),
     /// A confidence that is none.
-    #[error("confidence = {confidence}: expected a number above 0 and below 1")]
-    Confidence {
-        /// The given value.
-        confidence: f64,
-    },
+    #[error("confidence = {0}: expected a number above 0 and below 1")]
+    Confidence(f64),
     /// Real releases are not repeated.
     #[error(
         "run.entropy = \"os\" makes real releases; an audit would repeat them and spend the \
@@ -81,7 +78,7 @@ impl Blame for AuditError {
     fn is_usage(&self) -> bool {
         match self {
             Self::Federation(error) => error.is_usage(),
-            Self::RealReleases | Self::Confidence { .. } | Self::TooLarge { .. } => true,
+            Self::RealReleases | Self::Confidence(_) | Self::TooLarge { .. } => true,
             _ => false,
         }
     }

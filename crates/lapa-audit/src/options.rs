@@ -31,7 +31,7 @@ impl Options {
         if confidence > 0.0 && confidence < 1.0 {
             Ok(Self { confidence, effort, seed })
         } else {
-            Err(AuditError::Confidence { confidence })
+            Err(AuditError::Confidence(confidence))
         }
     }
 }

@@ -94,7 +94,7 @@ fn cells(loss: &SingleLoss, h: f64, offset: f64, reach: f64) -> Option<(i64, Vec
         k => loss.place(boundary(k)).x.clamp(low, high),
     };
 
-    let rules = [2, 3, 5].map(|order| Rule::new(order, h));
+    let rules = [2, 3, 5].map(|order| quadrature(order, h));
     let mut cells = Vec::with_capacity((last - first + 1) as usize);
     let mut k = first;
     while k <= last {
@@ -136,26 +136,20 @@ fn roughness(loss: &SingleLoss, v0: f64, v1: f64) -> f64 {
 }
 
 /// Gauss–Legendre quadrature over a cell of width h, whose error is below
-/// [`CELL_ERROR`](super::CELL_ERROR) for the roughness it is used at.
-struct Rule {
-    /// Distance from the cell's lower boundary, weight, and 1 − e^{−distance}.
-    nodes: Vec<[f64; 3]>,
-}
-
-impl Rule {
-    fn new(order: usize, h: f64) -> Self {
-        let nodes = legendre(order).iter().map(|(node, weight)| {
-            let distance = h * (1.0 + node) / 2.0;
-            [distance, weight * h / 2.0, -(-distance).exp_m1()]
-        });
-        Self { nodes: nodes.collect() }
-    }
+/// [`CELL_ERROR`](super::CELL_ERROR) for the roughness it is used at: distance from the cell's lower
+/// boundary, weight, and 1 − e^{−distance} of each node.
+fn quadrature(order: usize, h: f64) -> Vec<[f64; 3]> {
+    let node = |(node, weight): &(f64, f64)| {
+        let distance = h * (1.0 + node) / 2.0;
+        [distance, weight * h / 2.0, -(-distance).exp_m1()]
+    };
+    legendre(order).iter().map(node).collect()
 }
 
 /// A cell by quadrature over the loss: nothing cancels, since 1 − e^{v₀−L} is the same in all cells.
-fn over_loss(loss: &SingleLoss, v0: f64, rule: &Rule) -> Cell {
+fn over_loss(loss: &SingleLoss, v0: f64, rule: &[[f64; 3]]) -> Cell {
     let mut cell = Cell::default();
-    for [distance, weight, excess] in &rule.nodes {
+    for [distance, weight, excess] in rule {
         let place = loss.place(v0 + distance);
         let mass = weight * loss.density(place.x) / place.slope;
         cell.mass += mass;
