@@ -67,7 +67,7 @@ impl Audit {
             name,
             statement,
             findings,
-            configuration: subject.experiment().to_toml(),
+            configuration: subject.experiment.to_toml(),
             notes: repeated.iter().map(|_| REPEATED.into()).collect(),
         })
     }

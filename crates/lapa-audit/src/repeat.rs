@@ -37,7 +37,7 @@ const MOST_BYTES: u64 = 8 << 30;
 
 /// Fails where canaries and their gradients are beyond [`MOST_BYTES`].
 fn check_size(subject: &Subject, options: &Options) -> Result<(), AuditError> {
-    let (experiment, data) = (subject.experiment(), subject.data());
+    let (experiment, data) = (&subject.experiment, &subject.data);
     let parameters = network(experiment, data)?.parameter_count() as u64;
     let pixels = (data.train.rows * data.train.cols) as u64;
     let canaries = most_canaries(options.effort) as u64;
@@ -61,7 +61,7 @@ pub fn repeat(
 ) -> Result<Repeated, AuditError> {
     check_size(subject, options)?;
     let planted = plant(subject, options)?;
-    let mut experiment = subject.experiment().clone();
+    let mut experiment = subject.experiment.clone();
     experiment.observe.devices = ObserveDevices::List;
     // Nobody looks at the accuracy.
     experiment.run.evaluate_every = experiment.run.rounds.max(1);

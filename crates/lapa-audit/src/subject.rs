@@ -38,8 +38,9 @@ impl From<&PrivacySummary> for Statement {
 
 /// An experiment that can be repeated, with its data.
 pub struct Subject {
-    experiment: Experiment,
-    data: Dataset,
+    /// The experiment, as it is repeated.
+    pub(crate) experiment: Experiment,
+    pub(crate) data: Dataset,
 }
 
 impl Subject {
@@ -55,15 +56,5 @@ impl Subject {
             experiment.control.power = PowerChoice::Equal;
         }
         Ok(Self { experiment, data })
-    }
-
-    /// The experiment, as it is repeated.
-    pub fn experiment(&self) -> &Experiment {
-        &self.experiment
-    }
-
-    /// Its data.
-    pub fn data(&self) -> &Dataset {
-        &self.data
     }
 }

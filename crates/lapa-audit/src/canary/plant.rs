@@ -74,7 +74,7 @@ pub(crate) fn most_canaries(effort: Effort) -> usize {
 /// As many canaries as the effort allows, spread over the devices. A canary takes the place of a
 /// record; where it is absent that place is empty, or if records are replaced, as it was.
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
-    let (experiment, mut data) = (subject.experiment(), subject.data().clone());
+    let (experiment, mut data) = (&subject.experiment, subject.data.clone());
     let (labels, classes) = (&data.train.labels, data.classes);
     let mut partition =
         partition(&*experiment.partition.scheme, labels, classes, experiment.run.seed)

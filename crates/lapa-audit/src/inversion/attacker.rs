@@ -60,7 +60,7 @@ pub struct Attacker {
 impl Attacker {
     /// Takes `images` images from the devices' data, of each class in turn.
     pub fn new(subject: &Subject, images: usize, seed: u64) -> Result<Self, AuditError> {
-        let (experiment, data) = (subject.experiment(), subject.data());
+        let (experiment, data) = (&subject.experiment, &subject.data);
         let (rows, cols) = (data.train.rows, data.train.cols);
         let layers = for_one_image(layers(&experiment.model, data.classes));
         let network = Network::new(Shape::new(1, rows, cols), &layers)

@@ -72,9 +72,9 @@ pub fn run(
 ) -> Result<Vec<Finding>, AuditError> {
     let plan = Plan::of(options.effort);
     let attacker = Attacker::new(subject, plan.images, options.seed)?;
-    let experiment = subject.experiment();
+    let experiment = &subject.experiment;
     let rounds = rounds(experiment, plan.rounds, plan.points);
-    let (own, data) = (experiment.clone(), subject.data());
+    let (own, data) = (experiment.clone(), &subject.data);
     let snapshots = trajectory(own, data.clone(), &rounds, "repeating the run", listener)?;
     let noises = noises(subject, &plan, &snapshots, listener)?;
     let cases = attack(&attacker, &plan, &snapshots, &noises, listener)?;
@@ -106,7 +106,7 @@ fn noises(
     snapshots: &[Snapshot],
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Noise>, AuditError> {
-    let experiment = subject.experiment();
+    let experiment = &subject.experiment;
     let sigmas = vec![Some(0.0); snapshots.len()];
     let mut noises = vec![Noise { name: "none".into(), sigmas, everywhere: true }];
     if snapshots.iter().any(|snapshot| snapshot.sigma > 0.0) {
@@ -126,7 +126,7 @@ fn noises(
         let known = if plan.whole_runs { snapshots.len() } else { 1 };
         let rounds: Vec<u32> = snapshots[..known].iter().map(|snapshot| snapshot.round).collect();
         let what = "simulating the noise of another allocator";
-        match trajectory(other, subject.data().clone(), &rounds, what, listener) {
+        match trajectory(other, subject.data.clone(), &rounds, what, listener) {
             Ok(others) => {
                 let mut sigmas: Vec<Option<f64>> =
                     others.iter().map(|snapshot| Some(snapshot.sigma)).collect();

@@ -71,8 +71,8 @@ pub fn run_at(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Finding>, AuditError> {
-    let experiment = subject.experiment();
-    let candidates = Candidates::new(experiment, subject.data(), scale.candidates, options.seed)?;
+    let experiment = &subject.experiment;
+    let candidates = Candidates::new(experiment, &subject.data, scale.candidates, options.seed)?;
     let target_coins = candidates.target_coins(options.seed);
     let members = candidates.members(&target_coins);
     if scale.shadows < 2 || members.iter().all(|&m| m) || members.iter().all(|&m| !m) {
@@ -172,8 +172,8 @@ impl AttackResult {
             .figure("shadow_models", self.shadows)
             .figure("coins", self.coins)
             .figure("coin", if self.swaps { "swaps two records" } else { "drops a record" })
-            .figure("members", self.lira.members())
-            .figure("others", self.lira.others())
+            .figure("members", self.lira.members)
+            .figure("others", self.lira.others)
             .figure("test_accuracy", self.accuracy)
             .figure("mean_loss_members", self.mean_losses[0])
             .figure("mean_loss_others", self.mean_losses[1])

@@ -65,8 +65,7 @@ impl AttackResult {
     fn table(&self) -> Table {
         let headers =
             ["attack", ">AUC", ">interval", ">TPR at FPR 1 %", ">at 0.1 %", ">balanced accuracy"];
-        let caption =
-            format!("{} members, {} non-members", self.lira.members(), self.lira.others());
+        let caption = format!("{} members, {} non-members", self.lira.members, self.lira.others);
         let mut table = Table::new(&caption, &headers);
         for (name, roc) in self.curves() {
             let [low, high] = roc.auc_interval(self.z);
@@ -88,7 +87,7 @@ impl AttackResult {
         let figure = self.curves().into_iter().fold(figure.log_x().log_y(), |figure, curve| {
             figure.line(Series::new(curve.0, drawn(curve.1)))
         });
-        let least = 1.0 / self.lira.others() as f64;
+        let least = 1.0 / self.lira.others as f64;
         let chance = Series::new("chance", [(least, least), (1.0, 1.0)]).dashed();
         Ok(figure.line(chance).svg("membership-roc")?)
     }
@@ -101,10 +100,10 @@ impl AttackResult {
 /// The points that logarithmic axes can tell apart. A threshold without false positives is drawn
 /// at half of one.
 fn drawn(roc: &Roc) -> Vec<(f64, f64)> {
-    let least = 0.5 / roc.others() as f64;
+    let least = 0.5 / roc.others as f64;
     let step = (1.0 / least).powf(1.0 / DRAWN as f64);
     let mut drawn: Vec<(f64, f64)> = Vec::new();
-    for &(fpr, tpr) in roc.points().iter().filter(|(_, tpr)| *tpr > 0.0) {
+    for &(fpr, tpr) in roc.points.iter().filter(|(_, tpr)| *tpr > 0.0) {
         let fpr = fpr.max(least);
         match drawn.last_mut() {
             Some(last) if fpr < last.0 * step => last.1 = tpr,
