@@ -1,22 +1,25 @@
 //! All attacks on a subject, one after the other.
 
-use crate::repeat::repeat;
 use crate::{
     Attack, AuditError, Finding, Listener, Options, Statement, Subject, Verdict, canary, inversion,
-    ledger, mechanism, membership,
+    ledger, mechanism, membership, repeat,
 };
 
-/// All that an audit found, and of what.
+/// Note on the repeated run.
+const REPEATED: &str = "The run was repeated in memory with canaries among its records. Its folder \
+                        and its ledger are unchanged, and no budget was spent.";
+
+/// Result of an audit.
 pub struct Audit {
-    /// What is audited, as users know it.
+    /// Name of the subject, as users know it.
     pub name: String,
-    /// What is said of its privacy.
+    /// Privacy statement of the run.
     pub statement: Statement,
-    /// What the attacks found.
+    /// Findings of the attacks.
     pub findings: Vec<Finding>,
     /// The configuration that was repeated.
     pub configuration: String,
-    /// How the run was repeated, in sentences.
+    /// Notes on how the run was repeated, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -38,7 +41,7 @@ impl Audit {
             Some(statement) if !attacks.iter().any(reads) => (statement, None),
             stated => {
                 let repeated = repeat(subject, options, listener)?;
-                (stated.unwrap_or(*repeated.statement()), Some(repeated))
+                (stated.unwrap_or(repeated.statement), Some(repeated))
             }
         };
         let mut findings = Vec::new();
@@ -64,8 +67,8 @@ impl Audit {
             name,
             statement,
             findings,
-            configuration: subject.experiment().to_toml(),
-            notes: notes(repeated.is_some()),
+            configuration: subject.experiment.to_toml(),
+            notes: repeated.iter().map(|_| REPEATED.into()).collect(),
         })
     }
 
@@ -83,16 +86,4 @@ impl Audit {
     pub fn about_the_paper(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| !finding.attack.is_about_the_run())
     }
-}
-
-fn notes(repeated: bool) -> Vec<String> {
-    let mut notes = Vec::new();
-    if repeated {
-        notes.push(
-            "The run was repeated in memory with canaries among its records. Its folder and its \
-             ledger are unchanged, and no budget was spent."
-                .into(),
-        );
-    }
-    notes
 }

@@ -1,4 +1,4 @@
-//! Why an audit cannot be done.
+//! Errors of an audit.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use lapa::error::FederationError;
 use lapa::simulation::Cancelled;
 use lapa_report::plot::PlotError;
 
-/// Why an audit cannot be done.
+/// Error of an audit.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The run cannot be repeated.
@@ -22,11 +22,8 @@ pub enum AuditError {
     #[error(transparent)]
     Plot(#[from] PlotError),
     /// A confidence that is none.
-    #[error("confidence = {confidence}: expected a number above 0 and below 1")]
-    Confidence {
-        /// What was given.
-        confidence: f64,
-    },
+    #[error("confidence = {0}: expected a number above 0 and below 1")]
+    Confidence(f64),
     /// Real releases are not repeated.
     #[error(
         "run.entropy = \"os\" makes real releases; an audit would repeat them and spend the \
@@ -55,7 +52,7 @@ pub enum AuditError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The releases of a device cannot be drawn again.
@@ -81,7 +78,7 @@ impl Blame for AuditError {
     fn is_usage(&self) -> bool {
         match self {
             Self::Federation(error) => error.is_usage(),
-            Self::RealReleases | Self::Confidence { .. } | Self::TooLarge { .. } => true,
+            Self::RealReleases | Self::Confidence(_) | Self::TooLarge { .. } => true,
             _ => false,
         }
     }

@@ -1,13 +1,15 @@
-//! What an attack found, beside what it was held against.
+//! Finding of an attack, with the claims that it was compared with.
 
 use std::fmt;
 
 use lapa::budget::round_up;
+use lapa::config::word_of;
 use lapa::observe::number;
+use lapa_report::page::Table;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Exhibit, Statement, at_least};
+use crate::{Statement, at_least};
 
 /// A kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -17,13 +19,13 @@ pub enum Attack {
     Mechanism,
     /// Canaries in one run, scored by the transcript.
     Canary,
-    /// Whether a record was trained on, by losses.
+    /// Membership of a record in the training data, inferred from losses.
     Membership,
-    /// Images out of gradients.
+    /// Images reconstructed from gradients.
     Inversion,
-    /// Whether the risk of leakage falls over rounds as the paper says.
+    /// The paper's statement that the risk of leakage falls over the rounds.
     Leakage,
-    /// Whether what was received agrees with the ledger.
+    /// Comparison of the received values with the ledger.
     Ledger,
 }
 
@@ -47,24 +49,17 @@ impl Attack {
 
 impl fmt::Display for Attack {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mechanism => "mechanism",
-            Self::Canary => "canary",
-            Self::Membership => "membership",
-            Self::Inversion => "inversion",
-            Self::Leakage => "leakage",
-            Self::Ledger => "ledger",
-        })
+        f.write_str(&word_of(self))
     }
 }
 
-/// What an attack makes of a claim.
+/// Verdict of an attack on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// What was seen contradicts what is claimed, at the stated confidence.
+    /// The observations contradict the claim, at the stated confidence.
     Refuted,
-    /// Nothing was seen that contradicts it. This is no proof.
+    /// No observation contradicts the claim. This is no proof.
     NotRefuted,
     /// The attack does not apply here, or is not about ε.
     NotJudged,
@@ -87,7 +82,25 @@ impl Verdict {
     }
 }
 
-/// What one attack found.
+/// A part of the page about an attack.
+#[derive(Clone, Debug)]
+pub enum Exhibit {
+    /// A paragraph.
+    Text(String),
+    /// A table.
+    Table(Table),
+    /// A drawing: the text of an SVG file, and what it shows.
+    Drawing {
+        /// Name of the file, without ending.
+        name: String,
+        /// The drawing.
+        svg: String,
+        /// Caption below it.
+        caption: String,
+    },
+}
+
+/// Finding of one attack.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// The attack.
@@ -108,14 +121,14 @@ pub struct Finding {
     /// Provable ε of the worst device; none where the attack is not about the run.
     #[serde(with = "number::optional")]
     pub epsilon_provable: Option<f64>,
-    /// What the attack makes of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What exactly is refuted, or why nothing is judged; a sentence.
+    /// Reason of the verdict, in a sentence.
     pub reason: String,
     /// The attack's own figures.
     #[serde(flatten)]
     pub figures: Map<String, Value>,
-    /// What there is to see.
+    /// Texts, tables and drawings for the page.
     #[serde(skip)]
     pub exhibits: Vec<Exhibit>,
 }
@@ -141,19 +154,16 @@ impl Finding {
     /// Judges lower bounds on ε against both figures: a bound above one of them refutes it.
     pub fn judge(mut self, epsilon_lower: f64, epsilon_lower_gdp: Option<f64>) -> Self {
         let lower = epsilon_lower.max(epsilon_lower_gdp.unwrap_or(0.0));
-        let refuted = |epsilon: Option<f64>, what: &str| {
-            epsilon.filter(|&epsilon| lower > epsilon).map(|epsilon| {
+        let mut wrong = Vec::new();
+        for (epsilon, what) in [
+            (self.epsilon_claimed_total, "the paper's sum over all devices, ε"),
+            (self.epsilon_provable, "the proven ε"),
+        ] {
+            if let Some(epsilon) = epsilon.filter(|&epsilon| lower > epsilon) {
                 let (said, seen) = (round_up(epsilon), at_least(Some(lower)));
-                format!("{what} = {said} (measured: at least {seen})")
-            })
-        };
-        let wrong: Vec<String> = [
-            refuted(self.epsilon_claimed_total, "the paper's sum over all devices, ε"),
-            refuted(self.epsilon_provable, "the proven ε"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+                wrong.push(format!("{what} = {said} (measured: at least {seen})"));
+            }
+        }
         (self.verdict, self.reason) = if wrong.is_empty() {
             let reason = "No attack exceeded the stated ε. This does not prove it.";
             (Verdict::NotRefuted, reason.into())

@@ -6,7 +6,6 @@
 //! and its reconstruction from its gradient, without noise, on average over images.
 
 use lapa_report::plot::{Figure, Series};
-use serde_json::{Value, json};
 
 use crate::inversion::student::Line;
 use crate::{Attack, AuditError, Exhibit, Finding, Options, Statement, Verdict};
@@ -36,24 +35,23 @@ pub(crate) fn finding(
     risks: &Risks,
     quick: bool,
 ) -> Result<Finding, AuditError> {
-    let mut finding = Finding::new(Attack::Leakage, statement, options.confidence);
     let without = Trend::of(&risks.without, options.confidence);
     let with = Trend::of(&risks.with, options.confidence);
-    (finding.verdict, finding.reason) = verdict(&without, risks.exact, options.confidence);
-    let mut finding = finding
-        .figure(
-            "risk",
-            "mean structural similarity (SSIM) of images and their reconstructions, no noise",
-        )
+    let (verdict, reason) = verdict(&without, risks.exact, options.confidence);
+    let risk = "mean structural similarity (SSIM) of images and their reconstructions, no noise";
+    let finding = Finding::new(Attack::Leakage, statement, options.confidence);
+    let mut finding = Finding { verdict, reason, ..finding }
+        .figure("risk", risk)
         .figure("rounds", without.rounds.clone())
-        .figure("risks", without.risks.clone());
-    for (name, value) in without.figures() {
-        finding = finding.figure(name, value);
-    }
+        .figure("risks", without.risks.clone())
+        .figure("slope", without.line.map(|line| line.slope))
+        .figure("slope_interval", without.line.map(|line| line.interval))
+        .figure("r_squared", without.line.map(|line| line.r_squared))
+        .figure("residuals", without.residuals())
+        .show(Exhibit::Text(text(&without, quick)));
     if !with.risks.is_empty() {
         finding = finding.figure("risks_with_noise", with.risks.clone());
     }
-    finding = finding.show(Exhibit::Text(text(&without, quick)));
     if without.rounds.is_empty() {
         Ok(finding)
     } else {
@@ -83,16 +81,6 @@ impl Trend {
     /// From the first round to the last.
     fn span(&self) -> Option<f64> {
         Some(self.rounds.last()? - self.rounds.first()?)
-    }
-
-    fn figures(&self) -> Vec<(&'static str, Value)> {
-        let line = self.line.as_ref();
-        vec![
-            ("slope", line.map_or(Value::Null, |line| json!(line.slope))),
-            ("slope_interval", line.map_or(Value::Null, |line| json!(line.interval))),
-            ("r_squared", line.map_or(Value::Null, |line| json!(line.r_squared))),
-            ("residuals", json!(self.residuals())),
-        ]
     }
 
     /// ln(risk) less the line.

@@ -14,7 +14,6 @@ mod audit;
 pub mod canary;
 pub mod epsilon_bound;
 mod error;
-mod exhibit;
 mod finding;
 pub mod inversion;
 mod leakage;
@@ -28,8 +27,7 @@ mod subject;
 
 pub use audit::Audit;
 pub use error::AuditError;
-pub use exhibit::Exhibit;
-pub use finding::{Attack, Finding, Verdict};
+pub use finding::{Attack, Exhibit, Finding, Verdict};
 pub use options::{Effort, Listener, Options, Progress};
 pub use repeat::{Repeated, repeat};
 pub use report::{CAVEAT, at_least};

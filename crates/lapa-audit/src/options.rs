@@ -1,10 +1,10 @@
-//! How much an audit does, how sure it has to be, and how it reports.
+//! Options of an audit, and reports of its progress.
 
 use std::ops::ControlFlow;
 
 use crate::{Attack, AuditError};
 
-/// How much work an audit may do.
+/// Effort of an audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
     /// Minutes at most.
@@ -14,12 +14,12 @@ pub enum Effort {
     Full,
 }
 
-/// How an audit is done.
+/// Options of an audit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Of every bound and verdict, in (0, 1).
     pub confidence: f64,
-    /// How much work.
+    /// The effort.
     pub effort: Effort,
     /// Seed of the attacker's own choices.
     pub seed: u64,
@@ -31,17 +31,17 @@ impl Options {
         if confidence > 0.0 && confidence < 1.0 {
             Ok(Self { confidence, effort, seed })
         } else {
-            Err(AuditError::Confidence { confidence })
+            Err(AuditError::Confidence(confidence))
         }
     }
 }
 
-/// How far an attack is.
+/// Progress of an attack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// Which.
+    /// The attack.
     pub attack: Attack,
-    /// What it does now.
+    /// Its current step.
     pub what: &'a str,
     /// Steps done.
     pub done: u64,

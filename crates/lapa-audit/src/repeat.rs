@@ -8,10 +8,11 @@ use lapa::simulation::{Event, Setup, Simulation};
 use lapa_privacy::Release;
 
 use crate::canary::{Planted, Scorer, most_canaries, plant};
-use crate::ledger::{Checks, Heard, disagreements, update_releases};
+use crate::ledger::{Checks, ReceivedUpdate, disagreements, update_releases};
+use crate::subject::network;
 use crate::{Attack, AuditError, Listener, Options, Progress, Statement, Subject};
 
-/// What is kept of a run that was repeated with canaries in it.
+/// A run that was repeated with canaries in it.
 pub struct Repeated {
     /// The experiment, as it was repeated.
     pub(crate) experiment: Experiment,
@@ -19,22 +20,16 @@ pub struct Repeated {
     pub(crate) public_samples: Vec<u32>,
     /// The updates on the ledger, by device.
     pub(crate) releases: Vec<Vec<Release>>,
-    /// Whether anything went out without noise.
+    /// True if anything was released without noise.
     pub(crate) unprotected: bool,
     /// Canaries and their scores.
     pub(crate) scorer: Scorer,
     /// Tests on the transcript.
     pub(crate) checks: Checks,
-    /// Where ledger, transcript and configuration do not agree.
+    /// Disagreements of ledger, transcript and configuration.
     pub(crate) disagreements: Vec<String>,
-    statement: Statement,
-}
-
-impl Repeated {
-    /// What the repeated run says of its own privacy.
-    pub fn statement(&self) -> &Statement {
-        &self.statement
-    }
+    /// Privacy statement of the repeated run.
+    pub statement: Statement,
 }
 
 /// Most bytes of canaries and their gradients: 8 GiB.
@@ -42,11 +37,9 @@ const MOST_BYTES: u64 = 8 << 30;
 
 /// Fails where canaries and their gradients are beyond [`MOST_BYTES`].
 fn check_size(subject: &Subject, options: &Options) -> Result<(), AuditError> {
-    let (experiment, data) = (subject.experiment(), subject.data());
-    let (rows, cols) = (data.train.rows, data.train.cols);
-    let network = lapa::model::network(&experiment.model, rows, cols, data.classes)
-        .map_err(|source| FederationError::Model { rows, cols, source })?;
-    let (pixels, parameters) = ((rows * cols) as u64, network.parameter_count() as u64);
+    let (experiment, data) = (&subject.experiment, &subject.data);
+    let parameters = network(experiment, data)?.parameter_count() as u64;
+    let pixels = (data.train.rows * data.train.cols) as u64;
     let canaries = most_canaries(options.effort) as u64;
     let (needed, allowed) = (canaries.saturating_mul(pixels + 4 * parameters), MOST_BYTES);
     if needed <= allowed {
@@ -68,51 +61,21 @@ pub fn repeat(
 ) -> Result<Repeated, AuditError> {
     check_size(subject, options)?;
     let planted = plant(subject, options)?;
-    let mut experiment = subject.experiment().clone();
+    let mut experiment = subject.experiment.clone();
     experiment.observe.devices = ObserveDevices::List;
     // Nobody looks at the accuracy.
     experiment.run.evaluate_every = experiment.run.rounds.max(1);
-    let trust = experiment.channel_trust();
-    if trust == 0.0 {
+    if experiment.channel_trust() == 0.0 {
         experiment.transmit.uplink = UplinkConfig::default();
     }
-    let network = || {
-        let train = &planted.data.train;
-        let (rows, cols) = (train.rows, train.cols);
-        lapa::model::network(&experiment.model, rows, cols, planted.data.classes)
-            .map_err(|source| FederationError::Model { rows, cols, source })
-    };
+    let network = || network(&experiment, &planted.data);
     let mut scorer = Scorer::new(&planted, &experiment, network()?, options.seed);
     let network = network()?;
     let Planted { data, partition, sizes, .. } = planted;
     let mut simulation = Setup::with_records(experiment.clone(), data, network, partition, &sizes)?
         .in_memory()
         .map_err(FederationError::from)?;
-    let mut checks = Checks::new();
-    let rounds = experiment.run.rounds;
-    let mut parameters = simulation.model().parameters.clone();
-    simulation.run(&mut |simulation, event| {
-        let mut progress = Progress {
-            attack: Attack::Canary,
-            what: "repeating the run with canaries",
-            done: simulation.round().into(),
-            of: rounds.into(),
-            warning: None,
-        };
-        match event {
-            Event::Warning(warning) => progress.warning = Some(warning),
-            Event::Round(record) => {
-                let heard = heard(simulation, record, trust);
-                checks.observe(record.round, &heard);
-                // What the first round began with is not known beforehand after a training on digits.
-                if record.round > 1 || experiment.model.start == Start::Random {
-                    scorer.observe(record.round, &parameters, &heard);
-                }
-                parameters.clone_from(&simulation.model().parameters);
-            }
-        }
-        listener(progress)
-    })?;
+    let checks = observe(&mut simulation, &experiment, &mut scorer, listener)?;
     let statement = Statement::from(&simulation.privacy().map_err(FederationError::from)?);
     let recorded = simulation.books().releases()?;
     let public_samples = simulation.public_samples().to_vec();
@@ -130,8 +93,47 @@ pub fn repeat(
     })
 }
 
+/// Runs the simulation, and scores canaries and tests the transcript on the way.
+fn observe(
+    simulation: &mut Simulation,
+    experiment: &Experiment,
+    scorer: &mut Scorer,
+    listener: &mut Listener<'_>,
+) -> Result<Checks, AuditError> {
+    let (rounds, trust) = (experiment.run.rounds, experiment.channel_trust());
+    let mut checks = Checks::new();
+    let mut parameters = simulation.model().parameters.clone();
+    simulation.run(&mut |simulation, event| {
+        let mut progress = Progress {
+            attack: Attack::Canary,
+            what: "repeating the run with canaries",
+            done: simulation.round().into(),
+            of: rounds.into(),
+            warning: None,
+        };
+        match event {
+            Event::Warning(warning) => progress.warning = Some(warning),
+            Event::Round(record) => {
+                let heard = heard(simulation, record, trust);
+                checks.observe(record.round, &heard);
+                // After a training on digits the first model is not known beforehand.
+                if record.round > 1 || experiment.model.start == Start::Random {
+                    scorer.observe(record.round, &parameters, &heard);
+                }
+                parameters.clone_from(&simulation.model().parameters);
+            }
+        }
+        listener(progress)
+    })?;
+    Ok(checks)
+}
+
 /// Transcript of a round: what was received, with the noise that counts.
-fn heard<'a>(simulation: &'a Simulation, record: &RoundRecord, trust: f64) -> Vec<Heard<'a>> {
+fn heard<'a>(
+    simulation: &'a Simulation,
+    record: &RoundRecord,
+    trust: f64,
+) -> Vec<ReceivedUpdate<'a>> {
     let DeviceRecords::List(devices) = &record.devices else { return Vec::new() };
     let sigma = |device: u32| {
         let of_device = devices.iter().find(|record| record.device == device);
@@ -141,7 +143,7 @@ fn heard<'a>(simulation: &'a Simulation, record: &RoundRecord, trust: f64) -> Ve
     };
     let received = simulation.received().iter();
     received
-        .map(|received| Heard {
+        .map(|received| ReceivedUpdate {
             device: received.device(),
             gradient: received.gradient(),
             sigma: sigma(received.device()),

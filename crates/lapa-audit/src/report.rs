@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{Attack, Audit, AuditError, Exhibit, Finding, Statement, Verdict};
 
-/// What every reader of an audit has to know.
+/// Caveat of every audit.
 pub const CAVEAT: &str = "An audit can only refute. A lower bound above a claimed ε shows, at the \
                           stated confidence, that the claim is false. A lower bound below it proves \
                           nothing: a better attack may succeed.";
@@ -42,12 +42,12 @@ impl Audit {
         page.lead(&self.lead());
         page.section("Verdicts").note(CAVEAT);
         page.table(self.verdicts());
-        self.notes.iter().for_each(|note| {
+        for note in &self.notes {
             page.paragraph(note);
-        });
+        }
         for finding in self.about_the_run() {
-            page.section(title(finding.attack));
-            page.paragraph(about(finding.attack));
+            let [title, text] = about(finding.attack);
+            page.section(title).paragraph(text);
             match finding.verdict {
                 Verdict::Refuted => page.warning(&finding.reason),
                 _ => page.paragraph(&finding.reason),
@@ -55,12 +55,11 @@ impl Audit {
             show(finding, &mut page);
         }
         for finding in self.about_the_paper() {
-            page.section("A statement of the paper, not of this run");
-            page.note(ASIDE);
-            page.paragraph(about(finding.attack));
+            let [title, text] = about(finding.attack);
+            page.section("A statement of the paper, not of this run").note(ASIDE).paragraph(text);
             let mut table = Table::new("", &["question", "result"]);
             let standing = Entry::badge(badge(finding.verdict), finding.verdict.text());
-            table.row([Entry::from(title(finding.attack)), standing]);
+            table.row([Entry::from(title), standing]);
             page.table(table).paragraph(&finding.reason);
             show(finding, &mut page);
         }
@@ -189,43 +188,39 @@ fn short(value: f64) -> String {
     }
 }
 
-fn title(attack: Attack) -> &'static str {
+/// Title and description of an attack.
+fn about(attack: Attack) -> [&'static str; 2] {
     match attack {
-        Attack::Mechanism => "Distinguishing test on the mechanism",
-        Attack::Canary => "Canaries in one run",
-        Attack::Membership => "Membership inference",
-        Attack::Inversion => "Gradient inversion",
-        Attack::Leakage => "Does the leakage risk fall over the rounds?",
-        Attack::Ledger => "Transcript compared with the ledger",
-    }
-}
-
-fn about(attack: Attack) -> &'static str {
-    match attack {
-        Attack::Mechanism => {
+        Attack::Mechanism => [
+            "Distinguishing test on the mechanism",
             "All releases of one device are drawn many times, with one record in its data and \
-             without it. The optimal test (the likelihood ratio) guesses which."
-        }
-        Attack::Canary => {
+             without it. The optimal test (the likelihood ratio) guesses which.",
+        ],
+        Attack::Canary => [
+            "Canaries in one run",
             "Canaries, crafted records, are included in the devices' data with probability ½ each. \
-             An attacker who sees what the base station received guesses which were included."
-        }
-        Attack::Membership => {
+             An attacker who sees what the base station received guesses which were included.",
+        ],
+        Attack::Membership => [
+            "Membership inference",
             "The base station holds a data set that overlaps the devices' data. It decides from the \
-             model's losses which of its records were trained on."
-        }
-        Attack::Inversion => {
+             model's losses which of its records were trained on.",
+        ],
+        Attack::Inversion => [
+            "Gradient inversion",
             "The attack reconstructs training images from the gradients that were sent: exactly \
-             where the model allows it, else by gradient descent."
-        }
-        Attack::Leakage => {
+             where the model allows it, else by gradient descent.",
+        ],
+        Attack::Leakage => [
+            "Does the leakage risk fall over the rounds?",
             "The paper states that the risk of leakage falls about exponentially as training \
-             converges. This attack repeats gradient inversion at several rounds of the run."
-        }
-        Attack::Ledger => {
+             converges. This attack repeats gradient inversion at several rounds of the run.",
+        ],
+        Attack::Ledger => [
+            "Transcript compared with the ledger",
             "The ledger records how much noise each release had. The received values are compared \
-             with it: their spread, and whether devices or rounds share their noise."
-        }
+             with it: their spread, and whether devices or rounds share their noise.",
+        ],
     }
 }
 

@@ -1,17 +1,26 @@
-//! What is audited.
+//! Subject of an audit.
 
 use lapa::budget::PrivacySummary;
 use lapa::config::{Entropy, Experiment, PowerChoice};
 use lapa::data::Dataset;
+use lapa::error::FederationError;
+use lapa::model::Network;
 
 use crate::AuditError;
 
-/// What is said of a run's privacy.
+/// Network of an experiment for images as in `data`.
+pub(crate) fn network(experiment: &Experiment, data: &Dataset) -> Result<Network, FederationError> {
+    let (rows, cols) = (data.train.rows, data.train.cols);
+    lapa::model::network(&experiment.model, rows, cols, data.classes)
+        .map_err(|source| FederationError::Model { rows, cols, source })
+}
+
+/// Privacy statement of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statement {
     /// The paper's sum over all devices.
     pub epsilon_claimed_total: f64,
-    /// What is proved for the worst device.
+    /// Proven ε of the worst device.
     pub epsilon_provable: f64,
     /// δ of both.
     pub delta: f64,
@@ -29,8 +38,9 @@ impl From<&PrivacySummary> for Statement {
 
 /// An experiment that can be repeated, with its data.
 pub struct Subject {
-    experiment: Experiment,
-    data: Dataset,
+    /// The experiment, as it is repeated.
+    pub(crate) experiment: Experiment,
+    pub(crate) data: Dataset,
 }
 
 impl Subject {
@@ -46,15 +56,5 @@ impl Subject {
             experiment.control.power = PowerChoice::Equal;
         }
         Ok(Self { experiment, data })
-    }
-
-    /// The experiment, as it is repeated.
-    pub fn experiment(&self) -> &Experiment {
-        &self.experiment
-    }
-
-    /// Its data.
-    pub fn data(&self) -> &Dataset {
-        &self.data
     }
 }

@@ -8,7 +8,7 @@ use lapa::data::{DataName, Dataset, digits};
 use lapa::model::{Layer, Network, Shape, cnn, logistic, mlp};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_audit::inversion::labels::{LabelReader, hits};
-use lapa_audit::inversion::matching::{Distance, Matcher, Seen};
+use lapa_audit::inversion::matching::{Distance, Matcher, Observation};
 use lapa_audit::inversion::quality::Quality;
 use lapa_audit::inversion::search::Search;
 use lapa_audit::inversion::{self, first_layer};
@@ -33,7 +33,7 @@ fn image(data: &Dataset, i: usize) -> Vec<f32> {
 }
 
 fn gradient(network: &Arc<Network>, parameters: &[f32], images: &[f32], labels: &[u8]) -> Vec<f32> {
-    let seen = Seen { parameters, gradient: &[], labels, clip_norm: None };
+    let seen = Observation { parameters, gradient: &[], labels, clip_norm: None };
     Matcher::new(network.clone()).gradient(&seen, images).to_vec()
 }
 
@@ -117,8 +117,12 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
             }
         };
         let labels = [label as u8];
-        let seen =
-            Seen { parameters: &parameters, gradient: &received, labels: &labels, clip_norm };
+        let seen = Observation {
+            parameters: &parameters,
+            gradient: &received,
+            labels: &labels,
+            clip_norm,
+        };
         let mut descent = vec![0.0; n];
         let ours = Matcher::new(network.clone()).distance(&seen, distance, &guess, &mut descent);
         let at = wide(&guess);
@@ -207,8 +211,12 @@ fn invert(
                 let noise: f64 = StandardNormal.sample(&mut rng);
                 *g += (sigma * noise) as f32;
             }
-            let seen =
-                Seen { parameters: &parameters, gradient: &seen, labels: &labels, clip_norm: None };
+            let seen = Observation {
+                parameters: &parameters,
+                gradient: &seen,
+                labels: &labels,
+                clip_norm: None,
+            };
             let mut matcher = Matcher::new(network.clone());
             let found = search.run(&mut matcher, &seen, SIDE, &mut rng);
             Quality::of(&found.images, &image, SIDE)

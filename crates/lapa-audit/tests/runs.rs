@@ -35,7 +35,7 @@ fn repeated(subject: &Subject, seed: u64) -> Repeated {
 /// Mechanism, canary and ledger, held against what the run says of itself.
 fn audit(changes: &[&str], seed: u64) -> [Finding; 3] {
     let (repeated, options) = (repeated(&subject(changes), seed), options(seed));
-    let statement = *repeated.statement();
+    let statement = repeated.statement;
     let mechanism =
         mechanism::run(&repeated, &statement, &options, &mut |_| ControlFlow::Continue(()));
     [

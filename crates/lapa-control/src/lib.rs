@@ -1,11 +1,11 @@
-//! When channel noise takes over from artificial noise, how much power each device spends, and
-//! what that does to convergence.
+//! Noise control: the switch from artificial noise to channel noise, the power of each device, and
+//! the effect on convergence.
 //!
 //! [`bound`] is the paper's Theorem 1, as printed and corrected. [`power`] is its problem P1: a
 //! pilot run leaves a [`Trace`](power::Trace), and a [`Problem`](power::Problem) judges transmit
 //! amplitudes by it. [`optimize`] has everything that chooses amplitudes, behind one trait.
 
-// What people read is for the command line to say.
+// Only the command line prints.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bound;

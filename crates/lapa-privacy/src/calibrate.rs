@@ -9,7 +9,7 @@ use crate::range::count;
 /// Noise multipliers that are tried.
 const SMALLEST: f64 = 1e-30;
 const LARGEST: f64 = 1e30;
-/// How close to the least one, relatively; and what suffices after so many steps.
+/// Relative tolerance, and the tolerance that suffices after so many steps.
 const CLOSE: f64 = 1e-9;
 const CLOSE_ENOUGH: f64 = 1e-6;
 const LONG: u32 = 12;
@@ -25,7 +25,7 @@ pub fn noise_multiplier<A: Accountant>(
     releases: u32,
     new: impl Fn() -> A,
 ) -> Result<f64, AccountError> {
-    check_releases(releases)?;
+    count("releases", releases)?;
     let epsilon = |noise_multiplier| {
         let mut accountant = new();
         accountant.compose(&template.with_noise(noise_multiplier), releases)?;
@@ -39,7 +39,7 @@ pub fn noise_multiplier<A: Accountant>(
 /// The smallest noise multiplier for `releases` Gaussian releases without sampling: √T/μ(ε, δ),
 /// exact by [`Gdp`] (Balle & Wang 2018, Algorithm 1).
 pub fn gaussian_noise_multiplier(budget: Budget, releases: u32) -> Result<f64, AccountError> {
-    check_releases(releases)?;
+    count("releases", releases)?;
     let mu = gdp::mu(budget.epsilon(), budget.delta())?;
     let exact = f64::from(releases).sqrt() / mu;
     let enough = |noise_multiplier| {
@@ -53,12 +53,6 @@ pub fn gaussian_noise_multiplier(budget: Budget, releases: u32) -> Result<f64, A
 fn out_of_reach(target: Budget) -> AccountError {
     let (epsilon, delta) = (target.epsilon(), target.delta());
     AccountError::OutOfReach { epsilon, delta, largest: LARGEST }
-}
-
-/// There must be a release.
-pub(crate) fn check_releases(releases: u32) -> Result<(), AccountError> {
-    count("releases", releases)?;
-    Ok(())
 }
 
 /// `exact`, raised by as few units of the last place as make it `enough`.
@@ -97,28 +91,56 @@ pub(crate) fn least_noise(
     }
     let at = |x: f64| {
         let cost = cost(x.exp())?;
-        Ok::<_, AccountError>((cost <= limit, (cost / limit).ln()))
+        Ok((cost <= limit, (cost / limit).ln()))
     };
     let first = first_guess(template, mu_squared).clamp(SMALLEST, LARGEST).ln();
+    match bracket(first, &at)? {
+        Bracket::Between(low, high) => Ok(Some(close_in(low, high, &at)?.exp())),
+        Bracket::Any(x) => Ok(Some(x.exp())),
+        Bracket::None => Ok(None),
+    }
+}
+
+/// Logarithm of a noise multiplier, and ln(cost/limit) there.
+type Point = (f64, f64);
+
+/// True if there is enough noise at ln z, and ln(cost/limit) there.
+type Evaluate<'a> = &'a dyn Fn(f64) -> Result<(bool, f64), AccountError>;
+
+/// Place of the least noise.
+enum Bracket {
+    /// Above the first point, which has too little noise, up to the second, which has enough.
+    Between(Point, Point),
+    /// Even the smallest noise multiplier is enough; the last one tried.
+    Any(f64),
+    /// No noise is enough.
+    None,
+}
+
+/// Brackets the least noise from a first guess, with growing steps.
+fn bracket(first: f64, at: Evaluate<'_>) -> Result<Bracket, AccountError> {
     let (enough, gap) = at(first)?;
-    // `low` has too little noise, `high` enough: position and ln(cost/limit).
     let (mut low, mut high) = ((first, gap), (first, gap));
     let mut step = if enough { -0.01 } else { 0.01 };
     loop {
         let x = if enough { high.0 } else { low.0 } + step;
         if x < SMALLEST.ln() {
-            return Ok(Some(high.0.exp()));
+            return Ok(Bracket::Any(high.0));
         }
         if x > LARGEST.ln() {
-            return Ok(None);
+            return Ok(Bracket::None);
         }
         let (enough_here, gap) = at(x)?;
         *(if enough_here { &mut high } else { &mut low }) = (x, gap);
         if enough_here != enough {
-            break;
+            return Ok(Bracket::Between(low, high));
         }
         step = (2.0 * step).clamp(-1.5, 1.5);
     }
+}
+
+/// The ITP method between a point with too little noise and one with enough.
+fn close_in(mut low: Point, mut high: Point, at: Evaluate<'_>) -> Result<f64, AccountError> {
     let first_width = high.0 - low.0;
     // Twice the half-width at which ITP may stop, halved by each step it is allowed.
     let mut radius = CLOSE * (first_width / CLOSE).log2().ceil().exp2();
@@ -127,7 +149,7 @@ pub(crate) fn least_noise(
         let width = high.0 - low.0;
         let middle = low.0 + width / 2.0;
         if width <= CLOSE || (steps >= LONG && width <= CLOSE_ENOUGH) {
-            return Ok(Some(high.0.exp()));
+            return Ok(high.0);
         }
         let secant = low.0 + width * low.1 / (low.1 - high.1);
         let x = if secant > low.0 && secant < high.0 {

@@ -1,9 +1,9 @@
-//! What an event or an accountant refuses.
+//! Errors of events and accountants.
 
 use crate::event::{Adjacency, Mechanism, Sampling};
 use crate::range::{OutOfRange, check, positive};
 
-/// Why a release has no sensitivity that could be proved.
+/// Error of a release without a provable sensitivity.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EventError {
     /// A number of the release is out of its range.
@@ -14,16 +14,16 @@ pub enum EventError {
         "{sampling} batches have no proven sensitivity under {adjacency} adjacency: use {instead}"
     )]
     Pair {
-        /// How batches are drawn.
+        /// Sampling of the batches.
         sampling: Sampling,
-        /// What neighboring data sets are.
+        /// The adjacency.
         adjacency: Adjacency,
         /// The pairs that are known.
         instead: &'static str,
     },
 }
 
-/// Why an accountant gives no number.
+/// Error of an accountant.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AccountError {
     /// A number is out of its range.
@@ -32,7 +32,7 @@ pub enum AccountError {
     /// The accountant has no theorem for this mechanism.
     #[error("the {accountant} accountant does not support {mechanism}")]
     Unsupported {
-        /// Which accountant.
+        /// Name of the accountant.
         accountant: &'static str,
         /// The mechanism.
         mechanism: Mechanism,
@@ -50,9 +50,9 @@ pub enum AccountError {
         "delta = {delta:e}: the {accountant} accountant resolves delta down to {smallest:e} here"
     )]
     DeltaTooSmall {
-        /// Which accountant.
+        /// Name of the accountant.
         accountant: &'static str,
-        /// What was asked for.
+        /// The requested δ.
         delta: f64,
         /// The smallest δ its error bound supports.
         smallest: f64,

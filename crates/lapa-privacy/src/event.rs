@@ -21,13 +21,13 @@ pub enum Event {
     Histogram(Histogram),
     /// Something without noise: ε = ∞.
     NonPrivate {
-        /// What it was.
+        /// Description of the release.
         what: String,
     },
 }
 
 impl Event {
-    /// What an accountant sees.
+    /// Mechanism of the release, for accountants.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         match self {
             Self::Release(release) => release.mechanism(),
@@ -50,7 +50,7 @@ impl Event {
 /// One noised update of one device: g̃ = g + N(0, σ²) per real coordinate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Release {
-    /// What was clipped to `clip_norm`.
+    /// Unit that was clipped to `clip_norm`.
     pub clip: ClipUnit,
     /// Clipping norm C.
     pub clip_norm: f64,
@@ -61,9 +61,9 @@ pub struct Release {
     pub records: u32,
     /// Learning rate λ, as the paper's sensitivity uses it.
     pub learning_rate: f64,
-    /// What neighboring data sets are.
+    /// Adjacency of the data sets.
     pub adjacency: Adjacency,
-    /// How the batch was drawn.
+    /// Sampling of the batch.
     pub sampling: Sampling,
     /// The distribution of the artificial noise.
     pub noise: NoiseKind,
@@ -78,7 +78,7 @@ pub struct Release {
 /// The number of a device's records of each label, with noise of σ on each count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// What neighboring data sets are.
+    /// Adjacency of the data sets.
     pub adjacency: Adjacency,
     /// The distribution of the noise.
     pub noise: NoiseKind,
@@ -97,7 +97,7 @@ impl Histogram {
         }
     }
 
-    /// What an accountant sees.
+    /// Mechanism of the release, for accountants.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         not_negative("sigma", self.sigma)?;
         let noise_multiplier = self.sigma / self.sensitivity();
@@ -109,7 +109,7 @@ impl Histogram {
     }
 }
 
-/// What is clipped.
+/// Unit of clipping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClipUnit {
@@ -131,7 +131,7 @@ pub enum Adjacency {
     ReplaceOne,
 }
 
-/// How a batch is drawn, anew and independently each round.
+/// Sampling of a batch, new and independent each round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
@@ -156,7 +156,7 @@ pub enum NoiseKind {
     DiscreteGaussian,
 }
 
-/// What an accountant sees of a release: noise in units of the sensitivity.
+/// Mechanism of a release, as accountants see it: noise in units of the sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "mechanism")]
 pub enum Mechanism {
@@ -177,7 +177,7 @@ pub enum Mechanism {
         /// z = σ/Δ, where Δ is the most that one record adds to the sum. Replacing a record moves
         /// the sum by up to 2Δ, which the accountant knows from `adjacency`.
         noise_multiplier: f64,
-        /// What neighboring data sets are. Zero-out costs what add-remove costs.
+        /// Adjacency of the data sets. Zero-out costs what add-remove costs.
         adjacency: Adjacency,
     },
     /// No noise.
@@ -207,15 +207,12 @@ impl Release {
             (ClipUnit::Device, Sampling::Poisson { .. }, _) => {
                 pair("fixed or full batches with a device-level clip")
             }
-            (ClipUnit::Sample, Sampling::Full, Adjacency::ReplaceOne) => Ok(2.0 * per_record),
-            (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
-            (ClipUnit::Sample, Sampling::Fixed, Adjacency::ReplaceOne | Adjacency::AddRemove) => {
-                Ok(2.0 * per_record)
-            }
-            (ClipUnit::Sample, Sampling::Poisson { .. }, _) => Ok(per_record),
-            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, Adjacency::ZeroOut) => {
+            (ClipUnit::Sample, Sampling::Poisson { .. }, _)
+            | (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
+            (ClipUnit::Sample, _, Adjacency::ZeroOut) => {
                 pair("replace-one or add-remove, or poisson batches")
             }
+            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, _) => Ok(2.0 * per_record),
         }
     }
 
@@ -229,7 +226,7 @@ impl Release {
         (self.sigma_artificial.powi(2) + self.kappa * self.sigma_channel.powi(2)).sqrt()
     }
 
-    /// What an accountant sees.
+    /// Mechanism of the release, for accountants.
     pub fn mechanism(&self) -> Result<Mechanism, EventError> {
         let sensitivity = self.sensitivity()?;
         let sigma = self.sigma();
@@ -275,17 +272,11 @@ impl Release {
         positive("records", self.records.into())?;
         not_negative("sigma_artificial", self.sigma_artificial)?;
         not_negative("sigma_channel", self.sigma_channel)?;
-        for (name, value) in [("kappa", self.kappa), ("sampling rate", self.rate())] {
+        let rate = if let Sampling::Poisson { rate } = self.sampling { rate } else { 1.0 };
+        for (name, value) in [("kappa", self.kappa), ("sampling rate", rate)] {
             check(name, value, (0.0..=1.0).contains(&value), "from 0 to 1")?;
         }
         Ok(())
-    }
-
-    fn rate(&self) -> f64 {
-        match self.sampling {
-            Sampling::Poisson { rate } => rate,
-            Sampling::Full | Sampling::Fixed => 1.0,
-        }
     }
 }
 
@@ -351,22 +342,15 @@ impl fmt::Display for Sampling {
 
 impl fmt::Display for Mechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gaussian { noise_multiplier } => {
-                write!(f, "the Gaussian mechanism with noise multiplier {noise_multiplier}")
-            }
-            Self::DiscreteGaussian { noise_multiplier } => {
-                write!(
-                    f,
-                    "the discrete Gaussian mechanism with noise multiplier {noise_multiplier}"
-                )
-            }
-            Self::PoissonGaussian { rate, noise_multiplier, adjacency } => write!(
-                f,
-                "the Gaussian mechanism with noise multiplier {noise_multiplier} on a Poisson \
-                 sample of rate {rate} under {adjacency} adjacency"
-            ),
-            Self::NonPrivate => f.write_str("a release without noise"),
+        let kind = match self {
+            Self::Gaussian { .. } | Self::PoissonGaussian { .. } => "Gaussian",
+            Self::DiscreteGaussian { .. } => "discrete Gaussian",
+            Self::NonPrivate => return f.write_str("a release without noise"),
+        };
+        write!(f, "the {kind} mechanism with noise multiplier {}", self.noise_multiplier())?;
+        if let Self::PoissonGaussian { rate, adjacency, .. } = self {
+            write!(f, " on a Poisson sample of rate {rate} under {adjacency} adjacency")?;
         }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What a device may still spend, when each release's cost is chosen from earlier noisy outputs.
+//! Privacy filters: budgets of devices whose costs are chosen from earlier noisy outputs.
 //!
 //! An accountant adds up costs that were fixed beforehand. Costs that depend on what was released
 //! need a filter: a capacity fixed before round 1, and a refusal before it is passed. Costs are the
@@ -6,15 +6,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::accountant::{gdp, renyi_divergence};
+use crate::accountant::{check_order, gdp, renyi_divergence};
 use crate::budget::Budget;
-use crate::calibrate::{check_releases, least_noise, raise};
+use crate::calibrate::{least_noise, raise};
 use crate::error::{AccountError, check_mechanism};
 use crate::event::Mechanism;
-use crate::range::OutOfRange;
+use crate::range::{check, count, positive};
 use crate::rounding::{add_up, sqrt_up, sub_down};
 
-/// What is added up, and which theorem bounds it.
+/// Kind of filter: the cost that is added up, and the theorem that bounds it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "filter")]
 pub enum FilterKind {
@@ -27,11 +27,11 @@ pub enum FilterKind {
     },
     /// The number of releases, none with less noise than planned.
     Plan {
-        /// What is released each time.
+        /// Mechanism of each release.
         mechanism: Mechanism,
-        /// At most how often.
+        /// Largest number of releases.
         releases: u32,
-        /// What an accountant proved for all of them together, at the budget's δ.
+        /// Proven ε of all of them together, at the budget's δ.
         epsilon: f64,
     },
 }
@@ -51,7 +51,7 @@ pub struct Filter {
 pub enum Decision {
     /// All of it.
     Granted(f64),
-    /// What is left, which is less.
+    /// The rest of the budget, which is less.
     Truncated(f64),
     /// Nothing.
     Refused,
@@ -97,9 +97,9 @@ pub(crate) fn left_of(capacity: f64, spent: f64) -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("cost = {cost}: expected a number from 0 to {left}, the budget that is left")]
 pub struct Overspent {
-    /// What was to be charged.
+    /// The cost.
     pub cost: f64,
-    /// What is left.
+    /// The rest of the budget.
     pub left: f64,
 }
 
@@ -129,18 +129,13 @@ impl Filter {
             FilterKind::Renyi { order } => renyi_capacity(budget, order)?,
             FilterKind::Plan { mechanism, releases, epsilon } => {
                 check_mechanism(&mechanism)?;
-                check_releases(releases)?;
+                count("releases", releases)?;
                 if mechanism == Mechanism::NonPrivate {
                     return Err(kind.unsupported(mechanism));
                 }
-                if !(epsilon >= 0.0 && epsilon <= budget.epsilon()) {
-                    return Err(OutOfRange {
-                        name: "epsilon of the plan",
-                        value: epsilon,
-                        allowed: "a number from 0 to the epsilon of the budget",
-                    }
-                    .into());
-                }
+                let fits = epsilon >= 0.0 && epsilon <= budget.epsilon();
+                let allowed = "a number from 0 to the epsilon of the budget";
+                check("epsilon of the plan", epsilon, fits, allowed)?;
                 f64::from(releases)
             }
         };
@@ -170,7 +165,7 @@ impl Filter {
         Self::new(FilterKind::Plan { mechanism, releases, epsilon }, budget)
     }
 
-    /// What is added up.
+    /// Kind of the filter.
     pub fn kind(&self) -> FilterKind {
         self.kind
     }
@@ -185,17 +180,17 @@ impl Filter {
         self.capacity
     }
 
-    /// What was spent, not below.
+    /// Spent cost, not below.
     pub fn spent(&self) -> f64 {
         self.spent
     }
 
-    /// What may still be spent, not above.
+    /// Rest of the budget, not above.
     pub fn left(&self) -> f64 {
         left_of(self.capacity, self.spent)
     }
 
-    /// What a release by `mechanism` costs, not below; ∞ without noise.
+    /// Cost of a release by `mechanism`, not below; ∞ without noise.
     pub fn cost(&self, mechanism: &Mechanism) -> Result<f64, AccountError> {
         check_mechanism(mechanism)?;
         match self.kind {
@@ -213,10 +208,7 @@ impl Filter {
         template: Mechanism,
         share: f64,
     ) -> Result<Mechanism, AccountError> {
-        if !(share > 0.0 && share.is_finite()) {
-            let allowed = "a finite number above 0";
-            return Err(OutOfRange { name: "share", value: share, allowed }.into());
-        }
+        positive("share", share)?;
         if template == Mechanism::NonPrivate {
             return Err(self.kind.unsupported(template));
         }
@@ -230,21 +222,14 @@ impl Filter {
             }
             FilterKind::Plan { mechanism: planned, .. } => {
                 self.plan_cost(&planned, &template.with_noise(planned.noise_multiplier()))?;
-                if share < 1.0 {
-                    let allowed = "at least 1, the cost of a planned release";
-                    return Err(OutOfRange { name: "share", value: share, allowed }.into());
-                }
+                let allowed = "at least 1, the cost of a planned release";
+                check("share", share, share >= 1.0, allowed)?;
                 return Ok(planned);
             }
         };
-        least.map(|noise_multiplier| template.with_noise(noise_multiplier)).ok_or(
-            OutOfRange {
-                name: "share",
-                value: share,
-                allowed: "a cost that some amount of noise can meet",
-            }
-            .into(),
-        )
+        let allowed = "a cost that some amount of noise can meet";
+        check("share", share, least.is_some(), allowed)?;
+        Ok(least.map_or(template, |noise_multiplier| template.with_noise(noise_multiplier)))
     }
 
     /// 1 for the planned mechanism with the planned noise or more.
@@ -256,18 +241,12 @@ impl Filter {
         if planned.with_noise(noise_multiplier) != *mechanism {
             return Err(self.kind.unsupported(*mechanism));
         }
-        if noise_multiplier < planned.noise_multiplier() {
-            return Err(OutOfRange {
-                name: "noise multiplier",
-                value: noise_multiplier,
-                allowed: "at least the planned value",
-            }
-            .into());
-        }
+        let fits = noise_multiplier >= planned.noise_multiplier();
+        check("noise multiplier", noise_multiplier, fits, "at least the planned value")?;
         Ok(1.0)
     }
 
-    /// How much of `cost` may be spent now; a plan grants whole releases only. Spends nothing: see
+    /// Decision on `cost`; a plan grants whole releases only. Spends nothing: see
     /// [`Filter::charge`].
     pub fn request(&self, cost: f64, floor: f64) -> Decision {
         let is_plan = matches!(self.kind, FilterKind::Plan { .. });
@@ -287,11 +266,8 @@ impl Filter {
 
     /// Restores what was spent, from a ledger; more than the capacity leaves nothing.
     pub fn set_spent(&mut self, spent: f64) -> Result<(), AccountError> {
-        if spent >= 0.0 {
-            self.spent = spent;
-            return Ok(());
-        }
-        Err(OutOfRange { name: "spent", value: spent, allowed: "a number from 0" }.into())
+        self.spent = check("spent", spent, spent >= 0.0, "a number from 0")?;
+        Ok(())
     }
 
     /// The odometer: ε of what was really spent, at the budget's δ. Ex post, hence no guarantee for
@@ -315,7 +291,7 @@ impl Filter {
         Ok(if within { epsilon.min(self.budget.epsilon()) } else { epsilon })
     }
 
-    /// Why the budget holds however requests depend on earlier outputs.
+    /// Theorem by which the budget holds however requests depend on earlier outputs.
     pub fn theorem(&self) -> &'static str {
         match self.kind {
             FilterKind::Gdp => {
@@ -344,7 +320,7 @@ pub fn renyi_order(
     template: Mechanism,
     releases: u32,
 ) -> Result<f64, AccountError> {
-    check_releases(releases)?;
+    count("releases", releases)?;
     let mut best = None;
     for k in coarse_to_fine(-80, 136) {
         let order = 1.0 + (f64::from(k) / 8.0).exp2();
@@ -393,17 +369,13 @@ fn conversion(order: f64, delta: f64) -> (f64, f64) {
 }
 
 fn renyi_capacity(budget: Budget, order: f64) -> Result<f64, AccountError> {
-    let refuse = |allowed| OutOfRange { name: "order", value: order, allowed }.into();
-    if !(order > 1.0 && order.is_finite()) {
-        return Err(refuse("a finite number above 1"));
-    }
+    check_order(order)?;
     let (shift, slack) = conversion(order, budget.delta());
     let capacity = sub_down(sub_down(budget.epsilon(), -shift), slack);
     // An infinite capacity would come from a slack that overflows: prove nothing then.
-    if capacity > 0.0 && capacity.is_finite() {
-        return Ok(capacity);
-    }
-    Err(refuse("a larger order, at which the budget leaves something to spend"))
+    let fits = capacity > 0.0 && capacity.is_finite();
+    check("order", order, fits, "a larger order, at which the budget leaves something to spend")?;
+    Ok(capacity)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What was released, what it cost, and who may spend what. No models, no radio.
+//! Privacy accounting: releases, their costs, and budgets. No models, no radio.
 //!
 //! A release is data ([`Event`]), apart from what it costs ([`accountant`]). The privacy unit is
 //! one record of one device: someone with several records, or on several devices, needs group

@@ -4,11 +4,11 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{name} = {value}: expected {allowed}")]
 pub struct OutOfRange {
-    /// Which number.
+    /// Name of the number.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What is allowed.
+    /// Allowed values.
     pub allowed: &'static str,
 }
 

@@ -1,8 +1,8 @@
-//! How much of a signal arrives over a distance.
+//! Path loss: the part of a signal that arrives over a distance.
 
 use std::f64::consts::PI;
 
-use crate::OutOfRange;
+use crate::error::{OutOfRange, check};
 use crate::units::{Db, Hertz, Meter};
 
 /// c in meters per second.
@@ -30,14 +30,10 @@ impl PathLoss {
         device_gain: Db,
     ) -> Result<Self, OutOfRange> {
         for (name, value) in [("carrier", carrier.0), ("exponent", exponent)] {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(OutOfRange { name, value, allowed: "a finite number above 0" });
-            }
+            check(name, value, value > 0.0 && value.is_finite(), "a finite number above 0")?;
         }
         for (name, Db(value)) in [("base_gain", base_gain), ("device_gain", device_gain)] {
-            if !(-LARGEST_GAIN..=LARGEST_GAIN).contains(&value) {
-                return Err(OutOfRange { name, value, allowed: "from -300 to 300 dB" });
-            }
+            check(name, value, value.abs() <= LARGEST_GAIN, "from -300 to 300 dB")?;
         }
         Ok(Self { carrier, exponent, base_gain, device_gain })
     }

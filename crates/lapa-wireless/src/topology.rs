@@ -1,4 +1,4 @@
-//! Where the base station and the devices are.
+//! Positions of the base station and the devices.
 
 use std::fmt::{self, Display};
 
@@ -55,11 +55,11 @@ pub struct Region {
     pub x: [Meter; 2],
     /// From and to along the y axis.
     pub y: [Meter; 2],
-    /// How many devices live here, relative to the shares of the other regions.
+    /// Number of devices here, relative to the shares of the other regions.
     pub share: u32,
 }
 
-/// Where one device is.
+/// Place of one device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placement {
     /// Its place.
@@ -77,20 +77,15 @@ pub struct Topology {
     pub devices: Vec<Placement>,
 }
 
-/// Why there is no such topology.
+/// Error of a topology.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
     /// Nobody is there.
     #[error("devices = 0: expected at least 1")]
     NoDevices,
     /// There is nowhere to place a device.
-    #[error(
-        "none of {regions} regions has devices: expected at least one region with 1 device or more"
-    )]
-    NoShare {
-        /// How many regions there are.
-        regions: usize,
-    },
+    #[error("none of {0} regions has devices: expected at least one region with 1 device or more")]
+    NoShare(usize),
     /// A region is no rectangle.
     #[error(
         "region {region} spans {from} m to {to} m along {axis}: expected finite numbers in increasing order"
@@ -98,7 +93,7 @@ pub enum TopologyError {
     Bounds {
         /// Its index, from 0.
         region: usize,
-        /// Which axis.
+        /// The axis.
         axis: char,
         /// Its first end.
         from: f64,
@@ -106,11 +101,8 @@ pub enum TopologyError {
         to: f64,
     },
     /// The base station is nowhere.
-    #[error("base station at {position}: expected finite numbers")]
-    BaseStation {
-        /// Its place.
-        position: Position,
-    },
+    #[error("base station at {0}: expected finite numbers")]
+    BaseStation(Position),
     /// A device is where the base station is, or has no finite distance from it.
     #[error(
         "device {device} at {position} is {distance} m from the base station: expected a finite distance above 0"
@@ -151,7 +143,7 @@ impl Topology {
             }
         }
         if regions.iter().all(|region| region.share == 0) {
-            return Err(TopologyError::NoShare { regions: regions.len() });
+            return Err(TopologyError::NoShare(regions.len()));
         }
         let mut homes: Vec<u32> = split(devices, regions)
             .into_iter()
@@ -162,13 +154,9 @@ impl Topology {
         let devices = homes
             .into_iter()
             .map(|home| {
-                let region = &regions[home as usize];
-                let position = Position {
-                    x: uniform(region.x, rng),
-                    y: uniform(region.y, rng),
-                    z: Meter(0.0),
-                };
-                Placement { position, region: Some(home) }
+                let Region { x, y, .. } = regions[home as usize];
+                let (x, y) = (uniform(x, rng), uniform(y, rng));
+                Placement { position: Position { x, y, z: Meter(0.0) }, region: Some(home) }
             })
             .collect();
         Self::checked(base_station, devices)
@@ -176,7 +164,7 @@ impl Topology {
 
     fn checked(base_station: Position, devices: Vec<Placement>) -> Result<Self, TopologyError> {
         if !base_station.is_finite() {
-            return Err(TopologyError::BaseStation { position: base_station });
+            return Err(TopologyError::BaseStation(base_station));
         }
         if devices.is_empty() {
             return Err(TopologyError::NoDevices);
@@ -191,7 +179,7 @@ impl Topology {
     }
 }
 
-/// How many devices each region gets.
+/// Numbers of devices of the regions.
 fn split(devices: u32, regions: &[Region]) -> Vec<u32> {
     let total: u64 = regions.iter().map(|region| u64::from(region.share)).sum();
     let parts = regions.iter().map(|region| u64::from(devices) * u64::from(region.share));

@@ -19,7 +19,7 @@ const TOGETHER: usize = 20;
 /// At most one in so many of a device's records makes room for a canary.
 const SHARE: usize = 4;
 
-/// What the streams of canaries are for, in place of the round: 0 to 2 are the mechanism's.
+/// Numbers of the random streams of canaries, in place of the round. 0 to 2 are the mechanism's.
 const IMAGES: u64 = 3;
 const PLACES: u64 = 4;
 const COINS: u64 = 5;
@@ -30,9 +30,9 @@ pub(super) const OTHERS: u64 = 6;
 pub(crate) struct Canary {
     /// Its index in the training set.
     pub sample: u32,
-    /// Whose data it may be in.
+    /// Device whose data may hold it.
     pub device: u32,
-    /// Whether it is: a fair coin.
+    /// True if the device holds it, by a fair coin.
     pub present: bool,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct Canary {
 pub(crate) struct Planted {
     /// The training set, with all canaries at its end.
     pub data: Dataset,
-    /// Who holds which records; canaries among them if they are present.
+    /// Partition of the records, with the present canaries.
     pub partition: Partition,
-    /// What the devices declare: as many records as they would have without canaries.
+    /// Declared numbers of records, the same as without canaries.
     pub sizes: Vec<u32>,
     /// All canaries, present or not.
     pub canaries: Vec<Canary>,
 }
 
-/// Which pixels are in the darker half, by the base station's own images: what is there, records
-/// have little to do with.
+/// Mask of the darker half of the pixels, by the base station's own images. Records hardly use
+/// these pixels.
 fn dark(data: &Dataset) -> Vec<bool> {
     let pixels = data.test.rows * data.test.cols;
     let mut ink = vec![0u64; pixels];
@@ -74,7 +74,7 @@ pub(crate) fn most_canaries(effort: Effort) -> usize {
 /// As many canaries as the effort allows, spread over the devices. A canary takes the place of a
 /// record; where it is absent that place is empty, or if records are replaced, as it was.
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
-    let (experiment, mut data) = (subject.experiment(), subject.data().clone());
+    let (experiment, mut data) = (&subject.experiment, subject.data.clone());
     let (labels, classes) = (&data.train.labels, data.classes);
     let mut partition =
         partition(&*experiment.partition.scheme, labels, classes, experiment.run.seed)

@@ -4,83 +4,73 @@ use lapa_report::page::Table;
 
 use super::score::Sums;
 use crate::epsilon_bound::one_run_epsilon;
-use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement, Verdict};
+use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement};
 
 /// Shares of the canaries that are guessed, half of them in and half out. Fixed in advance; the
 /// level of each bound is that of all, divided by their number.
 const SHARES: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
-
-/// What came of one share.
-struct Guesses {
-    guesses: u64,
-    correct: u64,
-    epsilon: f64,
-}
 
 /// The canaries of a repeated run.
 ///
 /// There is no bound through μ: the theorem of the one run is about (ε, δ), and the scores of
 /// canaries in one model are not independent draws.
 pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Finding {
-    let (canaries, scores) = (&repeated.scorer.canaries, scores(repeated));
+    let (m, scores) = (repeated.scorer.canaries.len() as u64, scores(repeated));
     let finding = Finding::new(Attack::Canary, statement, options.confidence);
-    let m = canaries.len() as u64;
     if m == 0 {
-        return Finding {
-            reason: "The devices hold too few records to replace some by canaries.".into(),
-            verdict: Verdict::NotJudged,
-            ..finding
-        };
+        let reason = "The devices hold too few records to replace some by canaries.".into();
+        return Finding { reason, ..finding };
     }
     let alpha = (1.0 - options.confidence) / SHARES.len() as f64;
-    let tried: Vec<Guesses> = SHARES
-        .iter()
-        .map(|&share| {
-            let (guesses, correct) = guess(repeated, &scores, share);
-            let epsilon = one_run_epsilon(m, guesses, correct, statement.delta, alpha);
-            Guesses { guesses, correct, epsilon }
-        })
-        .collect();
-    let best = tried.iter().fold(&tried[0], |a, b| if b.epsilon > a.epsilon { b } else { a });
-    let mut table = Table::new(
-        "Guesses: the highest scores count as present, the lowest as absent. All bounds hold \
-         simultaneously.",
-        &[">guesses", ">correct", ">ε ≥"],
-    );
-    for one in &tried {
-        let cells =
-            [one.guesses.to_string(), one.correct.to_string(), format!("{:.4}", one.epsilon)];
-        table.row(cells);
-    }
-    let (present, absent) = (mean(repeated, &scores, true), mean(repeated, &scores, false));
+    // Guesses, correct ones and the bound of each share.
+    let tried = SHARES.map(|share| {
+        let (guesses, correct) = guess(repeated, &scores, share);
+        (guesses, correct, one_run_epsilon(m, guesses, correct, statement.delta, alpha))
+    });
+    let best = tried.iter().fold(tried[0], |a, &b| if b.2 > a.2 { b } else { a });
+    let means = [true, false].map(|present| mean(repeated, &scores, present));
     let sums = &repeated.scorer.sums;
-    let norm = over_rounds(sums, |sums| sums.norms);
-    let own = over_rounds(sums, |sums| sums.own_norms);
-    let clip_norm = repeated.experiment.learn.clip_norm;
-    let words = format!(
-        "Each of {m} canaries (random dots in the dark part of the image, with random labels) was \
-         included with probability ½. The mean gradient norm of a canary was {norm:.3}{}, of which \
-         {own:.3} is orthogonal to the other canaries. In units of their spread, the mean score was \
-         {present:.3} for present canaries and {absent:.3} for absent ones. The number of canaries limits \
-         the bound of one run: with all guesses correct it would be ε ≥ {:.2}.",
-        clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})")),
-        one_run_epsilon(m, m, m, statement.delta, alpha),
-    );
+    let norms = [over_rounds(sums, |sums| sums.norms), over_rounds(sums, |sums| sums.own_norms)];
+    let most = one_run_epsilon(m, m, m, statement.delta, alpha);
     let weak = "The guesses were not significantly better than chance: either the noise hides single \
                 records, or these canaries are too weak.";
-    let finding =
-        if best.epsilon > 0.0 { finding } else { finding.show(Exhibit::Text(weak.into())) };
+    let finding = if best.2 > 0.0 { finding } else { finding.show(Exhibit::Text(weak.into())) };
     finding
-        .judge(best.epsilon, None)
+        .judge(best.2, None)
         .figure("canaries", m)
-        .figure("guesses", best.guesses)
-        .figure("correct", best.correct)
-        .figure("score_present", present)
-        .figure("score_absent", absent)
-        .figure("canary_norm", norm)
-        .figure("canary_own_norm", own)
-        .show(Exhibit::Text(words))
-        .show(Exhibit::Table(table))
+        .figure("guesses", best.0)
+        .figure("correct", best.1)
+        .figure("score_present", means[0])
+        .figure("score_absent", means[1])
+        .figure("canary_norm", norms[0])
+        .figure("canary_own_norm", norms[1])
+        .show(Exhibit::Text(words(repeated, means, norms, most)))
+        .show(Exhibit::Table(table(&tried)))
+}
+
+/// Description of the canaries: the mean scores of those present and absent, the mean norms of their
+/// gradients and of their own parts, and the largest possible bound.
+fn words(repeated: &Repeated, means: [f64; 2], norms: [f64; 2], most: f64) -> String {
+    let clip_norm = repeated.experiment.learn.clip_norm;
+    let clipping = clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})"));
+    let (m, [present, absent], [norm, own]) = (repeated.scorer.canaries.len(), means, norms);
+    format!(
+        "Each of {m} canaries (random dots in the dark part of the image, with random labels) was \
+         included with probability ½. The mean gradient norm of a canary was {norm:.3}{clipping}, of \
+         which {own:.3} is orthogonal to the other canaries. In units of their spread, the mean score \
+         was {present:.3} for present canaries and {absent:.3} for absent ones. The number of canaries \
+         limits the bound of one run: with all guesses correct it would be ε ≥ {most:.2}."
+    )
+}
+
+fn table(tried: &[(u64, u64, f64)]) -> Table {
+    let caption = "Guesses: the highest scores count as present, the lowest as absent. All bounds hold \
+                   simultaneously.";
+    let mut table = Table::new(caption, &[">guesses", ">correct", ">ε ≥"]);
+    for (guesses, correct, epsilon) in tried {
+        table.row([guesses.to_string(), correct.to_string(), format!("{epsilon:.4}")]);
+    }
+    table
 }
 
 /// Each canary's score in units of its spread.
@@ -90,7 +80,7 @@ fn scores(repeated: &Repeated) -> Vec<f64> {
     repeated.scorer.sums.iter().map(score).collect()
 }
 
-/// How many guesses a share makes, and how many of them are right.
+/// Numbers of guesses and of correct guesses of a share.
 fn guess(repeated: &Repeated, scores: &[f64], share: f64) -> (u64, u64) {
     let canaries = &repeated.scorer.canaries;
     let mut order: Vec<usize> = (0..scores.len()).collect();

@@ -1,4 +1,4 @@
-//! What the transcript says of each canary, while it streams.
+//! Scores of the canaries, from the transcript as it streams.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::plant::OTHERS;
 use super::{Canary, Planted};
-use crate::ledger::Heard;
+use crate::ledger::ReceivedUpdate;
 
 /// Sums over the rounds, per canary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -44,7 +44,7 @@ pub(crate) struct Scorer {
     /// Each device's other records, by label.
     ordinary: Vec<Vec<u32>>,
     learn: Learn,
-    /// Whether all records are in every batch.
+    /// True if every batch has all records.
     all: bool,
     seed: u64,
 }
@@ -78,7 +78,7 @@ impl Scorer {
     /// g′ is g without the directions of the device's other records, as a sample of them shows, and
     /// without the mean over the device's canaries: what records, or canaries, have in common
     /// tells of no single one.
-    pub fn observe(&mut self, round: u32, parameters: &[f32], heard: &[Heard<'_>]) {
+    pub fn observe(&mut self, round: u32, parameters: &[f32], heard: &[ReceivedUpdate<'_>]) {
         let Self { canaries, sums, network, data, ordinary, learn, all, seed } = self;
         let mut devices: Vec<(&[Canary], &mut [Sums])> = Vec::new();
         let mut rest = sums.as_mut_slice();
@@ -140,7 +140,7 @@ fn take_out(vector: &mut [f64], directions: &[Vec<f64>]) {
 }
 
 /// The sums of one device's canaries, with their gradients one after the other.
-fn add(sums: &mut [Sums], gradients: &[f32], one: &Heard<'_>, directions: &[Vec<f64>]) {
+fn add(sums: &mut [Sums], gradients: &[f32], one: &ReceivedUpdate<'_>, directions: &[Vec<f64>]) {
     let coordinates = one.gradient.len();
     let mut own: Vec<Vec<f64>> = gradients
         .chunks_exact(coordinates)
@@ -214,7 +214,7 @@ mod tests {
     fn what_is_common_does_not_count() {
         let gradients = [1.0, 0.0, 5.0, 0.0, 1.0, 5.0];
         let received = [0.0, 0.5, 9.0];
-        let one = Heard { device: 0, gradient: &received, sigma: 0.5 };
+        let one = ReceivedUpdate { device: 0, gradient: &received, sigma: 0.5 };
         let mut directions = Vec::new();
         add_direction(&mut directions, &[0.0, 0.0, 3.0]);
         add_direction(&mut directions, &[0.0, 0.0, -7.0]);

@@ -15,7 +15,7 @@ pub use normal::{normal_cdf, normal_quantile};
 pub use one_run::{one_run_epsilon, one_run_p_value};
 pub use rates::{Errors, Threshold, epsilon_lower};
 
-/// What rounding in these functions may come to, relatively. They are right to 10⁻¹⁰ or better.
+/// Relative margin for rounding in these functions, which are right to 10⁻¹⁰ or better.
 const MARGIN: f64 = 1e-9;
 
 /// The largest argument in [low, high] for which `holds`, given that it holds at `low`: from below,

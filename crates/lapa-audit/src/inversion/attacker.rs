@@ -1,4 +1,4 @@
-//! What the attacker has, and what it makes of one gradient.
+//! The attacker, and its attack on one gradient.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::first_layer;
 use super::labels::{LabelReader, hits};
-use super::matching::{Matcher, Seen};
+use super::matching::{Matcher, Observation};
 use super::quality::{Quality, mean_squared_error};
 use super::search::Search;
 use crate::{AuditError, Subject};
@@ -29,35 +29,22 @@ pub struct Image {
     pub label: u8,
 }
 
-/// A gradient to attack: of which images, with how much noise, at which model.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// The model.
-    pub parameters: &'a [f32],
-    /// The images.
-    pub images: &'a [Image],
-    /// Standard deviation of the noise on the gradient of one image.
-    pub sigma: f64,
-    /// Tells apart what is drawn for it.
-    pub number: [u64; 2],
-}
-
-/// What the attacker made of a gradient.
+/// Outcome of the attack on a gradient.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// A reconstruction of each image.
     pub guesses: Vec<Vec<f32>>,
-    /// How close they are.
+    /// Qualities of the reconstructions.
     pub qualities: Vec<Quality>,
     /// Labels that were read right.
     pub labels: usize,
 }
 
-/// What the attacker knows of a subject, and images to attack.
+/// Knowledge of the attacker, and images to attack.
 pub struct Attacker {
     /// The network as a function of one image.
     pub network: Arc<Network>,
-    /// Whether its batch norm was replaced, so that only single images can be attacked.
+    /// True if its batch norm was replaced, so that only single images can be attacked.
     pub single_images_only: bool,
     /// Pixels in a row.
     pub cols: usize,
@@ -73,7 +60,7 @@ pub struct Attacker {
 impl Attacker {
     /// Takes `images` images from the devices' data, of each class in turn.
     pub fn new(subject: &Subject, images: usize, seed: u64) -> Result<Self, AuditError> {
-        let (experiment, data) = (subject.experiment(), subject.data());
+        let (experiment, data) = (&subject.experiment, &subject.data);
         let (rows, cols) = (data.train.rows, data.train.cols);
         let layers = for_one_image(layers(&experiment.model, data.classes));
         let network = Network::new(Shape::new(1, rows, cols), &layers)
@@ -93,10 +80,10 @@ impl Attacker {
         })
     }
 
-    /// How close the mean image of its class is to an image: what is guessed without its gradient.
+    /// Mean image of an image's class, the best guess without a gradient, and its quality.
     pub fn class_mean(&self, image: &Image) -> (&[f32], Quality) {
         let mean = &self.class_means[usize::from(image.label)];
-        (mean, Quality::of(mean, &image.pixels, self.cols))
+        (mean, self.quality(mean, image))
     }
 
     /// Reads labels at a model.
@@ -116,59 +103,60 @@ impl Attacker {
         LabelReader::new(&self.network, own)
     }
 
-    /// Attacks every target, side by side.
+    /// Attacks the gradient of each group of images, side by side: labels first, then the images,
+    /// from the first layer where it gives them away, else by search. `sigma` is the standard
+    /// deviation of the noise on the gradient of one image; `number` tells apart what is drawn.
     pub fn attack_all(
         &self,
-        targets: &[Target<'_>],
+        parameters: &[f32],
+        groups: &[&[Image]],
+        sigma: f64,
+        number: u64,
         reader: Option<&LabelReader>,
         search: &Search,
     ) -> Vec<Outcome> {
-        targets
-            .par_iter()
-            .map_init(
-                || Matcher::new(self.network.clone()),
-                |matcher, target| self.attack(matcher, target, reader, search),
-            )
-            .collect()
+        let attack = |matcher: &mut Matcher, (group, images): (usize, &&[Image])| {
+            let n = images.len();
+            let truth: Vec<u8> = images.iter().map(|image| image.label).collect();
+            let pixels: Vec<f32> = images.iter().flat_map(|image| image.pixels.clone()).collect();
+            let mut rng = stream(self.seed, Purpose::Inversion, number, group as u64);
+            let seen = self.seen(parameters, &[], &truth);
+            let mut gradient = matcher.gradient(&seen, &pixels).to_vec();
+            if sigma > 0.0 {
+                let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
+                let sigma = sigma / n as f64;
+                gradient.iter_mut().for_each(|g| *g = (f64::from(*g) + sigma * noise()) as f32);
+            }
+            let labels = reader.map_or_else(|| truth.clone(), |reader| reader.batch(&gradient, n));
+            let exact = (n == 1).then(|| first_layer::image(&self.network, &gradient)).flatten();
+            let found = exact.unwrap_or_else(|| {
+                let seen = self.seen(parameters, &gradient, &labels);
+                search.run(matcher, &seen, self.cols, &mut rng).images
+            });
+            let guesses = paired(found.chunks_exact(matcher.pixels()), images);
+            let pairs = guesses.iter().zip(*images);
+            let quality = |(guess, image): (&Vec<f32>, &Image)| self.quality(guess, image);
+            Outcome {
+                qualities: pairs.map(quality).collect(),
+                guesses,
+                labels: hits(&labels, &truth),
+            }
+        };
+        let matcher = || Matcher::new(self.network.clone());
+        groups.par_iter().enumerate().map_init(matcher, attack).collect()
     }
 
-    /// Labels first, then the images: from the first layer where it gives them away, else by
-    /// search.
-    fn attack(
+    fn quality(&self, guess: &[f32], image: &Image) -> Quality {
+        Quality::of(guess, &image.pixels, self.cols)
+    }
+
+    fn seen<'a>(
         &self,
-        matcher: &mut Matcher,
-        target: &Target<'_>,
-        reader: Option<&LabelReader>,
-        search: &Search,
-    ) -> Outcome {
-        let n = target.images.len();
-        let truth: Vec<u8> = target.images.iter().map(|image| image.label).collect();
-        let pixels: Vec<f32> =
-            target.images.iter().flat_map(|image| image.pixels.clone()).collect();
-        let [what, number] = target.number;
-        let mut rng = stream(self.seed, Purpose::Inversion, what, number);
-        let seen = self.seen(target.parameters, &[], &truth);
-        let mut gradient = matcher.gradient(&seen, &pixels).to_vec();
-        if target.sigma > 0.0 {
-            let mut noise = || -> f64 { StandardNormal.sample(&mut rng) };
-            let sigma = target.sigma / n as f64;
-            gradient.iter_mut().for_each(|g| *g = (f64::from(*g) + sigma * noise()) as f32);
-        }
-        let labels = reader.map_or_else(|| truth.clone(), |reader| reader.batch(&gradient, n));
-        let exact = (n == 1).then(|| first_layer::image(&self.network, &gradient)).flatten();
-        let found = exact.unwrap_or_else(|| {
-            let seen = self.seen(target.parameters, &gradient, &labels);
-            search.run(matcher, &seen, self.cols, &mut rng).images
-        });
-        let guesses = paired(found.chunks_exact(matcher.pixels()), target.images);
-        let quality =
-            |(guess, image): (&Vec<f32>, &Image)| Quality::of(guess, &image.pixels, self.cols);
-        let qualities = guesses.iter().zip(target.images).map(quality).collect();
-        Outcome { qualities, guesses, labels: hits(&labels, &truth) }
-    }
-
-    fn seen<'a>(&self, parameters: &'a [f32], gradient: &'a [f32], labels: &'a [u8]) -> Seen<'a> {
-        Seen { parameters, gradient, labels, clip_norm: self.clip_norm }
+        parameters: &'a [f32],
+        gradient: &'a [f32],
+        labels: &'a [u8],
+    ) -> Observation<'a> {
+        Observation { parameters, gradient, labels, clip_norm: self.clip_norm }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many gradients of one model with one noise, and how well they were inverted.
 
-use super::attacker::{Attacker, Image, Outcome, Target};
+use super::attacker::{Attacker, Image, Outcome};
 use super::labels::LabelReader;
 use super::quality::Quality;
 use super::search::Search;
@@ -11,51 +11,38 @@ use super::trajectory::Snapshot;
 pub struct Case {
     /// Rounds done before.
     pub round: u32,
-    /// Whose noise.
+    /// Name of the noise.
     pub noise: String,
     /// Standard deviation of the noise on the gradient of one image.
     pub sigma: f64,
-    /// Whether the model is the early, the middle or the late one.
+    /// True if the model is the early, the middle or the late one.
     pub is_stage: bool,
-    /// What came of each gradient.
+    /// Outcome of each gradient.
     pub outcomes: Vec<Outcome>,
     /// Of the mean images of the classes, for each image.
     pub class_means: Vec<Quality>,
 }
 
-/// What is attacked, and how.
-pub struct Trial<'a> {
-    /// The model.
-    pub snapshot: &'a Snapshot,
-    /// Reads labels at it.
-    pub reader: Option<&'a LabelReader>,
-    /// Whose noise.
-    pub noise: &'a str,
-    /// Standard deviation of the noise on the gradient of one image.
-    pub sigma: f64,
-    /// How images are looked for.
-    pub search: Search,
-    /// Tells apart what is drawn for it.
-    pub number: u64,
-}
-
 impl Case {
-    /// Attacks the gradient of each group of images.
-    pub fn attack(attacker: &Attacker, trial: &Trial<'_>, groups: &[&[Image]]) -> Self {
-        let &Trial { snapshot, reader, noise, sigma, search, number } = trial;
+    /// Attacks the gradient of each group of images at the model of `snapshot`, through a noise of
+    /// this name and standard deviation. `number` tells apart what is drawn.
+    pub fn attack(
+        attacker: &Attacker,
+        snapshot: &Snapshot,
+        reader: Option<&LabelReader>,
+        (noise, sigma): (&str, f64),
+        groups: &[&[Image]],
+        search: &Search,
+        number: u64,
+    ) -> Self {
         let parameters = &snapshot.parameters;
-        let target = |(group, &images)| {
-            let number = [number, group];
-            Target { parameters, images, sigma, number }
-        };
-        let targets: Vec<Target<'_>> = (0..).zip(groups).map(target).collect();
         let images = groups.iter().copied().flatten();
         Self {
             round: snapshot.round,
             noise: noise.into(),
             sigma,
             is_stage: true,
-            outcomes: attacker.attack_all(&targets, reader, &search),
+            outcomes: attacker.attack_all(parameters, groups, sigma, number, reader, search),
             class_means: images.map(|image| attacker.class_mean(image).1).collect(),
         }
     }

@@ -10,7 +10,7 @@ use lapa::model::Network;
 /// Reads labels out of gradients of one model.
 #[derive(Clone, Debug)]
 pub struct LabelReader {
-    /// Where the last layer's weights and biases are.
+    /// Places of the last layer's weights and biases.
     weights: std::ops::Range<usize>,
     biases: std::ops::Range<usize>,
     /// Mean inputs of the last layer over the attacker's own images: the direction that noise is
@@ -111,7 +111,7 @@ fn lowest(values: &[f64]) -> u8 {
     lowest.map_or(0, |(c, _)| c as u8)
 }
 
-/// How many of `truth` are among `guess`, each at most as often as it is there.
+/// Number of labels of `truth` that are in `guess`, each counted at most as often as it occurs.
 pub fn hits(guess: &[u8], truth: &[u8]) -> usize {
     let mut left = guess.to_vec();
     let found = truth.iter().filter(|label| {

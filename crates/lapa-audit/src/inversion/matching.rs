@@ -1,13 +1,11 @@
-//! How far the gradient of a guessed image is from the one that was seen, and which way to change
-//! the guess.
+//! Distance between the gradient of a guessed image and the observed one, and its derivative in the
+//! guess.
 
 use std::sync::Arc;
 
 use lapa::model::{Function, Network};
 
-use super::softmax::loss_gradient;
-
-/// How two gradients are compared.
+/// Distance of two gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distance {
     /// ‖g − g*‖²/‖g*‖²: Zhu et al. (2019), "Deep leakage from gradients", without a unit.
@@ -16,9 +14,9 @@ pub enum Distance {
     Cosine,
 }
 
-/// What an attacker knows beside the images.
+/// Observation of the attacker: all that it knows but the images.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct Observation<'a> {
     /// The model that the gradient was taken at.
     pub parameters: &'a [f32],
     /// The mean gradient of the images, as it was received.
@@ -72,7 +70,7 @@ impl Matcher {
     }
 
     /// The mean gradient of images with these labels, each clipped.
-    pub fn gradient(&mut self, seen: &Seen<'_>, images: &[f32]) -> &[f32] {
+    pub fn gradient(&mut self, seen: &Observation<'_>, images: &[f32]) -> &[f32] {
         let (n, pixels) = (seen.labels.len(), self.function.network().inputs());
         let q = self.mean.len();
         self.gradients.resize_with(n, || vec![0.0; q]);
@@ -99,7 +97,7 @@ impl Matcher {
     /// ∇ₓL(θ + h·v) in h at 0: here by central differences.
     pub fn distance(
         &mut self,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         distance: Distance,
         images: &[f32],
         descent: &mut [f32],
@@ -137,7 +135,7 @@ impl Matcher {
     }
 
     /// The distance, and its derivative in the mean gradient as `slope`.
-    fn compare(&mut self, seen: &Seen<'_>, distance: Distance) -> f64 {
+    fn compare(&mut self, seen: &Observation<'_>, distance: Distance) -> f64 {
         match distance {
             Distance::Squared => {
                 let squared = dot(seen.gradient, seen.gradient).max(f64::MIN_POSITIVE);
@@ -155,7 +153,7 @@ impl Matcher {
 
     /// The derivative of the distance in the gradient of image `i` before it was clipped, as
     /// `along`: that of C·g/‖g‖ has no part along g.
-    fn through_clip(&mut self, seen: &Seen<'_>, i: usize) {
+    fn through_clip(&mut self, seen: &Observation<'_>, i: usize) {
         let (g, norm) = (&self.gradients[i], self.norms[i]);
         let factor = clip_factor(norm, seen.clip_norm);
         let lost = if factor < 1.0 { dot(g, &self.slope) / (norm * norm) } else { 0.0 };
@@ -195,4 +193,14 @@ pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     }
     let rest: f64 = rest_a.iter().zip(rest_b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
     sums.iter().sum::<f64>() + rest
+}
+
+/// softmax(logits) − one-hot(label): the gradient of the cross-entropy in the logits.
+fn loss_gradient(logits: &[f32], label: u8) -> Vec<f32> {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut delta: Vec<f32> = logits.iter().map(|&z| (z - max).exp()).collect();
+    let sum: f32 = delta.iter().sum();
+    delta.iter_mut().for_each(|value| *value /= sum);
+    delta[usize::from(label)] -= 1.0;
+    delta
 }

@@ -17,28 +17,25 @@ pub mod matching;
 pub mod quality;
 mod report;
 pub mod search;
-mod softmax;
 pub(crate) mod student;
 mod trajectory;
 
-use std::ops::ControlFlow;
-
-use lapa::config::word_of;
+use lapa::config::{Privacy, word_of};
+use lapa::simulation::Cancelled;
 use lapa_privacy::allocate::{AllocatorConfig, LapaConfig, PidError, UniformConfig};
 
 use self::attacker::{Attacker, Image};
-use self::cases::{Case, Cases, Trial};
+use self::cases::{Case, Cases};
 use self::matching::Distance;
 use self::search::Search;
-use self::trajectory::{Snapshot, rounds, trajectory, with_allocator};
+use self::trajectory::{Snapshot, rounds, trajectory};
 use crate::leakage::{self, Risks};
 use crate::{Attack, AuditError, Effort, Finding, Listener, Options, Progress, Statement, Subject};
-use lapa::simulation::Cancelled;
 
 /// Images of a small batch.
 const BATCH: usize = 4;
 
-/// How much an attack does.
+/// Amount of work of an attack.
 struct Plan {
     /// Images attacked one by one.
     images: usize,
@@ -48,38 +45,20 @@ struct Plan {
     points: u32,
     /// Rounds of the run that are repeated, at most.
     rounds: u32,
-    /// Whether the runs of other allocators are repeated, or only their first rounds.
+    /// True if the runs of other allocators are repeated, not only their first rounds.
     whole_runs: bool,
-    steps: u32,
-    starts: u32,
+    /// Search for the images.
+    search: Search,
 }
 
 impl Plan {
     fn of(effort: Effort) -> Self {
-        match effort {
-            Effort::Quick => Self {
-                images: 6,
-                batches: 1,
-                points: 5,
-                rounds: 40,
-                whole_runs: false,
-                steps: 400,
-                starts: 1,
-            },
-            Effort::Full => Self {
-                images: 20,
-                batches: 3,
-                points: 7,
-                rounds: u32::MAX,
-                whole_runs: true,
-                steps: 1000,
-                starts: 3,
-            },
-        }
-    }
-
-    fn search(&self, distance: Distance) -> Search {
-        Search { distance, steps: self.steps, starts: self.starts }
+        let (images, batches, points, rounds, whole_runs, steps, starts) = match effort {
+            Effort::Quick => (6, 1, 5, 40, false, 400, 1),
+            Effort::Full => (20, 3, 7, u32::MAX, true, 1000, 3),
+        };
+        let search = Search { distance: Distance::Cosine, steps, starts };
+        Self { images, batches, points, rounds, whole_runs, search }
     }
 }
 
@@ -93,9 +72,9 @@ pub fn run(
 ) -> Result<Vec<Finding>, AuditError> {
     let plan = Plan::of(options.effort);
     let attacker = Attacker::new(subject, plan.images, options.seed)?;
-    let experiment = subject.experiment();
+    let experiment = &subject.experiment;
     let rounds = rounds(experiment, plan.rounds, plan.points);
-    let (own, data) = (experiment.clone(), subject.data());
+    let (own, data) = (experiment.clone(), &subject.data);
     let snapshots = trajectory(own, data.clone(), &rounds, "repeating the run", listener)?;
     let noises = noises(subject, &plan, &snapshots, listener)?;
     let cases = attack(&attacker, &plan, &snapshots, &noises, listener)?;
@@ -116,7 +95,7 @@ struct Noise {
     name: String,
     /// At each snapshot; none where it is not known.
     sigmas: Vec<Option<f64>>,
-    /// Whether it is attacked at all snapshots, not only early, midway and late.
+    /// True if it is attacked at all snapshots, not only early, midway and late.
     everywhere: bool,
 }
 
@@ -127,12 +106,9 @@ fn noises(
     snapshots: &[Snapshot],
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Noise>, AuditError> {
-    let experiment = subject.experiment();
-    let mut noises = vec![Noise {
-        name: "none".into(),
-        sigmas: vec![Some(0.0); snapshots.len()],
-        everywhere: true,
-    }];
+    let experiment = &subject.experiment;
+    let sigmas = vec![Some(0.0); snapshots.len()];
+    let mut noises = vec![Noise { name: "none".into(), sigmas, everywhere: true }];
     if snapshots.iter().any(|snapshot| snapshot.sigma > 0.0) {
         let sigmas = snapshots.iter().map(|snapshot| Some(snapshot.sigma)).collect();
         noises.push(Noise { name: report::own_name(subject), sigmas, everywhere: true });
@@ -145,11 +121,12 @@ fn noises(
         if name == word_of(privacy.allocator) {
             continue;
         }
-        let other = with_allocator(experiment, allocator);
+        let mut other = experiment.clone();
+        other.privacy = Some(Privacy { allocator, ..privacy.clone() });
         let known = if plan.whole_runs { snapshots.len() } else { 1 };
         let rounds: Vec<u32> = snapshots[..known].iter().map(|snapshot| snapshot.round).collect();
         let what = "simulating the noise of another allocator";
-        match trajectory(other, subject.data().clone(), &rounds, what, listener) {
+        match trajectory(other, subject.data.clone(), &rounds, what, listener) {
             Ok(others) => {
                 let mut sigmas: Vec<Option<f64>> =
                     others.iter().map(|snapshot| Some(snapshot.sigma)).collect();
@@ -175,31 +152,24 @@ fn attack(
     let stages = [0, snapshots.len() / 2, snapshots.len() - 1];
     let mut cases = Cases::default();
     let (mut done, of) = (0, (snapshots.len() * noises.len()) as u64 + 2);
-    let mut report = |done: u64| match listener(Progress {
-        attack: Attack::Inversion,
-        what: "inverting gradients",
-        done,
-        of,
-        warning: None,
-    }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Cancelled),
+    let mut report = |done: u64| {
+        let what = "inverting gradients";
+        let progress = Progress { attack: Attack::Inversion, what, done, of, warning: None };
+        if listener(progress).is_break() { Err(Cancelled) } else { Ok(()) }
     };
-    let cosine = plan.search(Distance::Cosine);
     for (at, snapshot) in snapshots.iter().enumerate() {
         let reader = attacker.label_reader(&snapshot.parameters);
         let is_stage = stages.contains(&at);
-        let add = |what: u64, noise: &str, sigma: f64, groups: &[&[Image]], search: Search| {
-            let (reader, number) = (reader.as_ref(), ((at as u64) << 8) + what);
-            let trial = Trial { snapshot, reader, noise, sigma, search, number };
-            Case::attack(attacker, &trial, groups)
+        let add = |what: u64, noise: (&str, f64), groups: &[&[Image]], search: &Search| {
+            let number = ((at as u64) << 8) + what;
+            Case::attack(attacker, snapshot, reader.as_ref(), noise, groups, search, number)
         };
         let singles: Vec<&[Image]> = attacker.images.chunks(1).collect();
         for (n, noise) in (0..).zip(noises) {
             report(done)?;
             done += 1;
             if let (Some(sigma), true) = (noise.sigmas[at], noise.everywhere || is_stage) {
-                let case = add(n, &noise.name, sigma, &singles, cosine);
+                let case = add(n, (&noise.name, sigma), &singles, &plan.search);
                 cases.all.push(Case { is_stage, ..case });
             }
         }
@@ -207,14 +177,16 @@ fn attack(
             continue;
         }
         report(of - 2)?;
-        cases.squared = Some(add(100, "none", 0.0, &singles, plan.search(Distance::Squared)));
+        let squared = Search { distance: Distance::Squared, ..plan.search };
+        cases.squared = Some(add(100, ("none", 0.0), &singles, &squared));
         if !attacker.single_images_only {
             report(of - 1)?;
             let batches: Vec<&[Image]> =
                 attacker.images.chunks_exact(BATCH).take(plan.batches).collect();
             for (n, noise) in (101..).zip(noises) {
                 if let Some(sigma) = noise.sigmas[at] {
-                    cases.batches.push(add(n, &noise.name, sigma, &batches, cosine));
+                    let case = add(n, (&noise.name, sigma), &batches, &plan.search);
+                    cases.batches.push(case);
                 }
             }
         }

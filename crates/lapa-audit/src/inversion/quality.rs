@@ -1,4 +1,4 @@
-//! How close a reconstruction is to the image: mean squared error, peak signal-to-noise ratio,
+//! Quality of a reconstruction: mean squared error, peak signal-to-noise ratio,
 //! structural similarity. Pixels are in [0, 1].
 
 /// Squared errors below this are beyond single precision and count as this.
@@ -6,7 +6,7 @@ const LEAST_ERROR: f64 = 1e-12;
 /// Rows and columns of the windows of the structural similarity.
 const WINDOW: usize = 7;
 
-/// How close a reconstruction is to the image.
+/// Quality of a reconstruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
     /// Mean squared error.

@@ -1,4 +1,4 @@
-//! What the inversion found, in figures, words and pictures.
+//! Report of the inversion, in figures, words and pictures.
 
 use lapa::config::{Clip, ModelName, Norm, word_of};
 use lapa_report::page::Table;
@@ -16,7 +16,7 @@ const SUCCESS: f64 = 20.0;
 
 /// Of the noise of the subject itself. Without artificial noise there may be that of the channel.
 pub(super) fn own_name(subject: &Subject) -> String {
-    match &subject.experiment().privacy {
+    match &subject.experiment.privacy {
         None => "channel".into(),
         Some(privacy) => word_of(privacy.allocator),
     }
@@ -30,20 +30,18 @@ pub(super) fn finding(
     attacker: &Attacker,
     cases: &Cases,
 ) -> Result<Finding, AuditError> {
-    let mut finding = Finding::new(Attack::Inversion, statement, options.confidence);
-    (finding.verdict, finding.reason) = verdict(subject, options, cases);
-    let mut finding = finding
+    let finding = Finding::new(Attack::Inversion, statement, options.confidence);
+    let (verdict, reason) = verdict(subject, options, cases);
+    let stages: Value = cases.all.iter().filter(|case| case.is_stage).map(figures).collect();
+    let mut finding = Finding { verdict, reason, ..finding }
         .figure("alpha", alpha(options, &own_stages(subject, cases)))
         .figure("images", attacker.images.len())
         .figure("single_images_only", attacker.single_images_only)
-        .figure(
-            "cases",
-            cases.all.iter().filter(|case| case.is_stage).map(figures).collect::<Value>(),
-        )
+        .figure("cases", stages)
         .figure("squared_distance", cases.squared.as_ref().map_or(Value::Null, figures))
         .figure("batches", cases.batches.iter().map(figures).collect::<Value>());
     for text in explanations(subject, attacker) {
-        finding = finding.show(Exhibit::Text(text));
+        finding = finding.show(Exhibit::Text(text.into()));
     }
     finding = finding.show(Exhibit::Table(table(cases)));
     Ok(finding.show(pictures(subject, attacker, cases)?))
@@ -97,51 +95,48 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
                       ε.";
         return (Verdict::NotJudged, reason.into());
     }
-    let certified = subject.experiment().is_certified();
-    match (better.is_empty(), certified) {
-        (true, true) => (
-            Verdict::NotRefuted,
-            format!(
+    let found = better.join(", ");
+    match (better.is_empty(), subject.experiment.is_certified()) {
+        (true, true) => {
+            let reason = format!(
                 "With the noise of this run, no reconstruction beats the mean image of its class, \
                  which needs no gradient ({tests}). This proves nothing: another attack may do \
                  better. Reconstructions bound no ε."
-            ),
-        ),
-        (false, true) => (
-            Verdict::Refuted,
-            format!(
+            );
+            (Verdict::NotRefuted, reason)
+        }
+        (false, true) => {
+            let reason = format!(
                 "Certified noise should hide every image, but reconstructions beat the mean image of \
-                 the class {} ({tests}). This bounds no ε.",
-                better.join(", ")
-            ),
-        ),
-        (true, false) => (
-            Verdict::NotJudged,
-            format!(
-                "With the noise of this run, no reconstruction beats the mean image of its class \
-                 ({tests}). The paper claims nothing about reconstructions, and they bound no ε."
-            ),
-        ),
-        (false, false) => (
-            Verdict::NotJudged,
-            format!(
-                "In spite of the noise, reconstructions beat the mean image of the class {} \
-                 ({tests}). The paper claims nothing about reconstructions, and they bound no ε.",
-                better.join(", ")
-            ),
-        ),
+                 the class {found} ({tests}). This bounds no ε."
+            );
+            (Verdict::Refuted, reason)
+        }
+        (unbeaten, false) => {
+            let seen = if unbeaten {
+                "With the noise of this run, no reconstruction beats the mean image of its class"
+                    .into()
+            } else {
+                format!(
+                    "In spite of the noise, reconstructions beat the mean image of the class {found}"
+                )
+            };
+            let reason = format!(
+                "{seen} ({tests}). The paper claims nothing about reconstructions, and they bound no ε."
+            );
+            (Verdict::NotJudged, reason)
+        }
     }
 }
 
-/// What the attacker has and what was not done.
-fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
-    let experiment = subject.experiment();
+/// Explanations of the attack and of its limits.
+fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
+    let (model, learn) = (&subject.experiment.model, &subject.experiment.learn);
     let mut texts = vec![
         "The attacker knows all images of a device's batch but one, and subtracts their gradients \
          from the update. The gradient of one image remains, with the noise of the update multiplied \
-         by the batch size. Labels are read from the gradient of the last layer."
-            .to_string(),
-        match experiment.model.name {
+         by the batch size. Labels are read from the gradient of the last layer.",
+        match model.name {
             ModelName::Cnn => {
                 "Adam searches for an image whose gradient has the observed direction and that \
                  varies little from pixel to pixel."
@@ -150,28 +145,24 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<String> {
                 "The first layer is fully connected: its gradient contains a single image exactly, \
                  so no search is needed. Adam searches for batches only."
             }
-        }
-        .to_string(),
+        },
     ];
     if attacker.single_images_only {
         texts.push(
             "Batch norm makes the gradient of each image depend on all others of its batch. Batches \
              were therefore not attacked; single images were attacked as a batch of one, over which \
-             batch norm normalizes."
-                .into(),
+             batch norm normalizes.",
         );
-    } else if experiment.model.name == ModelName::Cnn && experiment.model.norm == Norm::Group {
+    } else if model.name == ModelName::Cnn && model.norm == Norm::Group {
         texts.push(
             "Group norm hides the scale of the features, so the search ends in a wrong minimum more \
-             often than without normalization."
-                .into(),
+             often than without normalization.",
         );
     }
-    if experiment.learn.clip == Clip::Device {
+    if learn.clip == Clip::Device {
         texts.push(
             "Clipping of the whole update is ignored: it changes the length but not the direction, \
-             and the attack uses the direction."
-                .into(),
+             and the attack uses the direction.",
         );
     }
     texts

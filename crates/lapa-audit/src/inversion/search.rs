@@ -3,7 +3,7 @@
 use lapa::seed::Stream;
 use rand::RngExt;
 
-use super::matching::{Distance, Matcher, Seen};
+use super::matching::{Distance, Matcher, Observation};
 
 /// Weights of the total variation that starts begin with, in turn. A large one first finds the
 /// shape and then the details; which of them gets furthest depends on the image.
@@ -15,10 +15,10 @@ const RATE: f64 = 0.1;
 /// Starts are random and dark, as most of a digit's image is.
 const BRIGHTEST_START: f32 = 0.1;
 
-/// How images are looked for.
+/// Search for images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
-    /// What is made small, beside the total variation.
+    /// Distance to minimize, together with the total variation.
     pub distance: Distance,
     /// Steps of Adam from each start.
     pub steps: u32,
@@ -40,7 +40,7 @@ impl Search {
     pub fn run(
         &self,
         matcher: &mut Matcher,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         cols: usize,
         rng: &mut Stream,
     ) -> Found {
@@ -64,7 +64,7 @@ impl Search {
     fn descend(
         &self,
         matcher: &mut Matcher,
-        seen: &Seen<'_>,
+        seen: &Observation<'_>,
         cols: usize,
         start: Vec<f32>,
         variation: f64,

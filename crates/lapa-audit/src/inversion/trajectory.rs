@@ -6,7 +6,6 @@ use lapa::config::{Experiment, Start};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::simulation::{Event, Simulation};
-use lapa_privacy::allocate::AllocatorConfig;
 
 use crate::{Attack, AuditError, Listener, Progress};
 
@@ -87,13 +86,4 @@ fn noise(simulation: &Simulation) -> Option<f64> {
         received.sigma() * sampling.denominator(fraction, samples)
     });
     of_device.min_by(f64::total_cmp)
-}
-
-/// The same experiment with another allocator of the same budget.
-pub fn with_allocator(experiment: &Experiment, allocator: AllocatorConfig) -> Experiment {
-    let mut other = experiment.clone();
-    if let Some(privacy) = &mut other.privacy {
-        privacy.allocator = allocator;
-    }
-    other
 }

@@ -9,12 +9,12 @@ const NEAR: f64 = 0.5;
 /// Pairs of devices that are compared in a round, about.
 const PAIRS: usize = 256;
 
-/// What the base station heard of one device in one round.
+/// Update of one device in one round, as the base station received it.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
+pub struct ReceivedUpdate<'a> {
     /// The device.
     pub device: u32,
-    /// What it received.
+    /// The received gradient.
     pub gradient: &'a [f32],
     /// Standard deviation of the Gaussian noise on each coordinate, at least, by what was declared.
     pub sigma: f64,
@@ -27,7 +27,7 @@ pub struct Worst {
     pub tests: u64,
     /// The smallest p-value of all.
     pub p_value: f64,
-    /// Where: the round, a device, and the other one or the same.
+    /// The round, a device, and the other device or the same.
     pub place: (u32, u32, u32),
 }
 
@@ -53,7 +53,7 @@ impl Worst {
     }
 }
 
-/// Whether there is as much noise as declared, and whether it is new each time.
+/// Tests that the noise is as large as declared, and new each time.
 ///
 /// All tests count coordinates near 0. Noise N(0, s²) on whatever else is in a coordinate leaves it
 /// within c·s of 0 with a chance of at most P(|N(0, 1)| ≤ c), since that is the most at a mean of 0
@@ -73,7 +73,7 @@ pub struct Checks {
     pub devices: Worst,
     /// One device, two rounds.
     pub rounds: Worst,
-    /// What was heard: rounds and devices.
+    /// Rounds and devices of the received updates.
     pub heard: Vec<(u32, u32)>,
     /// The last r/σ of each device.
     last: Vec<Option<Vec<f32>>>,
@@ -86,7 +86,7 @@ impl Checks {
     }
 
     /// Adds what was heard in a round.
-    pub fn observe(&mut self, round: u32, heard: &[Heard<'_>]) {
+    pub fn observe(&mut self, round: u32, heard: &[ReceivedUpdate<'_>]) {
         self.heard.extend(heard.iter().map(|one| (round, one.device)));
         let noisy: Vec<(u32, Vec<f32>)> = heard
             .par_iter()
@@ -201,9 +201,9 @@ mod tests {
                 let sent: Vec<Vec<f32>> = (0..3)
                     .map(|device| noisy(0.3, seed * 100 + u64::from(round) * 10 + device, 0.0))
                     .collect();
-                let heard: Vec<Heard> = (0..)
+                let heard: Vec<ReceivedUpdate> = (0..)
                     .zip(&sent)
-                    .map(|(device, gradient)| Heard { device, gradient, sigma: 0.3 })
+                    .map(|(device, gradient)| ReceivedUpdate { device, gradient, sigma: 0.3 })
                     .collect();
                 checks.observe(round, &heard);
             }
@@ -223,7 +223,10 @@ mod tests {
     fn gradients_are_no_noise_and_noise_is_no_gradient() {
         let (a, b) = (noisy(1.0, 1, 0.2), noisy(1.0, 2, 0.2));
         let heard = |sigma| {
-            [Heard { device: 0, gradient: &a, sigma }, Heard { device: 1, gradient: &b, sigma }]
+            [
+                ReceivedUpdate { device: 0, gradient: &a, sigma },
+                ReceivedUpdate { device: 1, gradient: &b, sigma },
+            ]
         };
         let mut honest = Checks::new();
         honest.observe(1, &heard(1.0));
@@ -232,8 +235,8 @@ mod tests {
         quieter.observe(1, &heard(1.5));
         assert!(quieter.noise.corrected() < 1e-9);
         let same = [
-            Heard { device: 0, gradient: &a, sigma: 1.0 },
-            Heard { device: 7, gradient: &a, sigma: 1.0 },
+            ReceivedUpdate { device: 0, gradient: &a, sigma: 1.0 },
+            ReceivedUpdate { device: 7, gradient: &a, sigma: 1.0 },
         ];
         let mut shared = Checks::new();
         shared.observe(1, &same);

@@ -1,9 +1,9 @@
-//! Whether what was received agrees with what the ledger says was released.
+//! Comparison of the received values with the releases on the ledger.
 
 mod checks;
 mod records;
 mod run;
 
-pub use checks::{Checks, Heard, Worst};
+pub use checks::{Checks, ReceivedUpdate, Worst};
 pub(crate) use records::{disagreements, update_releases};
 pub use run::run;

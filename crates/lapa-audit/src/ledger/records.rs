@@ -1,4 +1,4 @@
-//! What the ledger says, beside what was heard and what the configuration declares.
+//! Entries of the ledger, compared with the received updates and the configuration.
 
 use std::collections::HashMap;
 

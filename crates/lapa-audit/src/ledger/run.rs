@@ -20,7 +20,7 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
     judge(finding, &repeated.checks, rate(repeated), &repeated.disagreements)
 }
 
-/// How often canaries were in a batch, by what they added to the transcript.
+/// Sampling rate of canaries, from their contributions to the transcript.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
     /// As configured.
@@ -31,7 +31,7 @@ pub(crate) struct Rate {
     p_value: f64,
 }
 
-fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[String]) -> Finding {
+fn judge(mut finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[String]) -> Finding {
     let level = (1.0 - finding.confidence) / FAMILIES;
     let mut table = Table::new(
         "Smallest p-value of each test over all rounds and devices.",
@@ -41,38 +41,30 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
     if records.len() > SHOWN {
         wrong.push(format!("{} more like these", records.len() - SHOWN));
     }
-    let mut finding = finding;
+    let mut add = |name: &str, tests: u64, p_value: f64, place: String| {
+        let p = probability(p_value);
+        if tests > 0 && p_value <= level {
+            wrong.push(format!("{name} ({place}, p {p})"));
+        }
+        table.row([name.into(), tests.to_string(), p, place]);
+    };
     for (name, key, worst) in [
         ("less noise than declared", "p_noise", checks.noise),
         ("same noise on two devices", "p_devices", checks.devices),
         ("same noise in two rounds", "p_rounds", checks.rounds),
     ] {
-        let place = words(&worst);
-        table.row([
-            name.into(),
-            worst.tests.to_string(),
-            probability(worst.corrected()),
-            place.clone(),
-        ]);
-        if worst.tests > 0 && worst.corrected() <= level {
-            wrong.push(format!("{name} ({place}, p {})", probability(worst.corrected())));
-        }
+        add(name, worst.tests, worst.corrected(), words(&worst));
         finding = finding.figure(key, worst.corrected());
     }
     if let Some(Rate { declared, measured, p_value }) = rate {
-        let name = "batches larger than declared";
         let place = format!("measured rate {measured:.4}, declared {declared}");
-        table.row([name.into(), "1".into(), probability(p_value), place.clone()]);
-        if p_value <= level {
-            wrong.push(format!("{name} ({place}, p {})", probability(p_value)));
-        }
+        add("batches larger than declared", 1, p_value, place);
         finding = finding.figure("sampling_rate", measured).figure("p_sampling_rate", p_value);
     }
     let (verdict, reason) = if wrong.is_empty() {
-        (
-            Verdict::NotRefuted,
-            "The transcript does not contradict the ledger. This does not prove the ledger.".into(),
-        )
+        let reason =
+            "The transcript does not contradict the ledger. This does not prove the ledger.";
+        (Verdict::NotRefuted, reason.into())
     } else {
         (Verdict::Refuted, format!("The transcript contradicts the ledger: {}.", wrong.join("; ")))
     };
@@ -96,13 +88,17 @@ fn judge(finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[Strin
 /// another way, or too few are there.
 fn rate(repeated: &Repeated) -> Option<Rate> {
     let learn = &repeated.experiment.learn;
-    let (declared, per_sample) = match learn.sampling.declared(learn.batch_fraction) {
-        Sampling::Poisson { rate } => (rate, learn.clip == Clip::Sample),
-        Sampling::Full => (1.0, learn.clip == Clip::Sample),
+    let declared = match learn.sampling.declared(learn.batch_fraction) {
+        Sampling::Poisson { rate } => rate,
+        Sampling::Full => 1.0,
         Sampling::Fixed => return None,
     };
     let replaced = repeated.experiment.adjacency() == Adjacency::ReplaceOne;
-    if !per_sample || learn.update != Update::Gradient || replaced || repeated.unprotected {
+    if learn.clip != Clip::Sample
+        || learn.update != Update::Gradient
+        || replaced
+        || repeated.unprotected
+    {
         return None;
     }
     let moments = |present: bool| {
@@ -172,7 +168,7 @@ mod tests {
     #[test]
     fn batches_larger_than_declared_are_seen_by_canaries() {
         let (mut repeated, options) = repeated();
-        let statement = *repeated.statement();
+        let statement = repeated.statement;
         let honest = run(&repeated, &statement, &options);
         assert_eq!(honest.verdict, Verdict::NotRefuted, "{honest:#?}");
         let measured = honest.figures["sampling_rate"].as_f64().unwrap();

@@ -18,12 +18,12 @@ use rand::{Rng, TryRng};
 use super::Mechanism;
 use crate::AuditError;
 
-/// How a device learns and what it releases, as declared.
+/// Learning and releases of a device, as declared.
 #[derive(Clone)]
 pub struct Device {
     /// `[learn]`
     pub learn: Learn,
-    /// How it draws its batches.
+    /// Rule of its batches.
     pub batches: Batches,
     /// The grid of discrete noise.
     pub grid: Option<Grid>,
@@ -49,15 +49,15 @@ pub enum Neighbors {
 /// any adjacency, so neither the many parameters nor the many records of the real device would
 /// make the two inputs easier to tell apart.
 pub struct DeviceReleases {
-    device: Device,
+    pub(super) device: Device,
     recorded: Vec<Recorded>,
     /// A record of no noise, to see what a device uploads before it.
     bare: Recorded,
     network: Arc<Network>,
-    parameters: Vec<f32>,
+    pub(super) parameters: Vec<f32>,
     data: Split,
     /// The device's samples on the input without the record, and with it.
-    inputs: [Vec<u32>; 2],
+    pub(super) inputs: [Vec<u32>; 2],
     seed: u64,
 }
 
@@ -68,7 +68,7 @@ const REST: u32 = 2;
 
 impl DeviceReleases {
     /// The releases of `device` on two neighboring inputs, drawn from `seed`.
-    pub fn new(device: Device, neighbors: Neighbors, seed: u64) -> Result<Self, AuditError> {
+    pub fn new(mut device: Device, neighbors: Neighbors, seed: u64) -> Result<Self, AuditError> {
         let layers = [Layer::Linear { outputs: 1 }, Layer::Linear { outputs: 2 }];
         // Unwrap safety: these layers fit one another.
         let network = Network::new(Shape::new(1, 1, 1), &layers).expect("two linear layers");
@@ -93,26 +93,10 @@ impl DeviceReleases {
         let inputs = [place, Some(RECORD)]
             .map(|first| first.into_iter().chain(rest.iter().copied()).collect::<Vec<u32>>());
         let (recorded, bare) = record(&device.releases)?;
-        let mut device = device;
         if device.learn.clip == Clip::Device {
             device.batches.public_samples = records;
         }
         Ok(Self { device, recorded, bare, network: network.into(), parameters, data, inputs, seed })
-    }
-
-    /// The device.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// Records that the device has on the input with the record.
-    pub fn records(&self) -> usize {
-        self.inputs[1].len()
-    }
-
-    /// Coordinates of a release.
-    pub fn coordinates(&self) -> usize {
-        self.parameters.len()
     }
 
     /// The chance that the record is in a round's batch.
@@ -122,14 +106,14 @@ impl DeviceReleases {
             (Update::Epoch, _) | (_, BatchSampling::Full) => 1.0,
             (_, BatchSampling::Poisson) => learn.batch_fraction,
             (_, BatchSampling::Fixed) => {
-                let records = self.inputs[1].len() as f64;
-                (batch(&self.device, self.inputs[1].len() as u32) / records).min(1.0)
+                let records = self.inputs[1].len() as u32;
+                (batch(&self.device, records) / f64::from(records)).min(1.0)
             }
         }
     }
 
-    /// What a device uploads, before noise, if its batch holds the record (or what is in its
-    /// place), all others being of zero gradient.
+    /// Upload of a device before noise if its batch holds the record, or the one in its place. All
+    /// others have a gradient of zero.
     pub fn upload(&self, with: bool) -> Result<Vec<f64>, AuditError> {
         let Device { learn, batches, grid, .. } = &self.device;
         let Some(&first) = self.inputs[usize::from(with)].first().filter(|&&first| first != REST)

@@ -47,10 +47,10 @@ impl Distinguisher {
     /// In place of the optimal test: whether releases are longer than noise is. For a record that
     /// should do nothing, and so has no direction of its own.
     pub fn energy(releases: &DeviceReleases) -> Self {
-        let declared = &releases.device().releases;
+        let declared = &releases.device.releases;
         Self {
             test: Test::Energy,
-            coordinates: releases.coordinates(),
+            coordinates: releases.parameters.len(),
             variances: declared.iter().map(|release| release.sigma().powi(2)).collect(),
         }
     }

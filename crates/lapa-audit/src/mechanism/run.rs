@@ -1,18 +1,14 @@
 //! The mechanism of a run, drawn again and again.
 
-use std::ops::ControlFlow;
-
-use lapa::device::Batches;
-use lapa::device::grid;
+use lapa::device::{Batches, grid};
+use lapa::simulation::Cancelled;
 use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
 use lapa_report::page::Table;
 
 use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbors, draw};
 use crate::{
     Attack, AuditError, Effort, Exhibit, Finding, Listener, Options, Progress, Repeated, Statement,
-    Verdict,
 };
-use lapa::simulation::Cancelled;
 
 /// The part of the level that goes to records whose gradients are not numbers: what they give away
 /// is gross, or nothing.
@@ -37,10 +33,14 @@ pub fn run(
     let finding = Finding::new(Attack::Mechanism, statement, options.confidence);
     let Some(worst) = worst(repeated) else {
         let reason = "No release had noise, so there is no claim to test.".into();
-        return Ok(Finding { verdict: Verdict::NotJudged, reason, ..finding });
+        return Ok(Finding { reason, ..finding });
     };
     let device = device(repeated, worst)?;
-    let gaussian = device.releases.iter().all(is_gaussian);
+    // The proof is that of plain Gaussian noise.
+    let gaussian = device
+        .releases
+        .iter()
+        .all(|release| matches!(release.mechanism(), Ok(Declared::Gaussian { .. })));
     let alpha = 1.0 - options.confidence;
     let certified = device.batches.zero_if_not_finite;
     let longest = alpha * if certified { 1.0 - HOSTILE } else { 1.0 };
@@ -50,23 +50,19 @@ pub fn run(
     let of = draws + if certified { HOSTILE_DRAWS } else { 0 };
     let mut tick = |done: u64| {
         let what = "drawing the releases of one device";
-        match listener(Progress { attack: Attack::Mechanism, what, done, of, warning: None }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Cancelled.into()),
-        }
+        let progress = Progress { attack: Attack::Mechanism, what, done, of, warning: None };
+        if listener(progress).is_break() { Err(Cancelled.into()) } else { Ok(()) }
     };
     let scores = draw(&releases, &test, draws, &mut tick)?;
-    // Where there are two bounds, each takes half of the level.
+    // Two bounds share the level.
     let share = |level: f64| if gaussian { level / 2.0 } else { level };
     let bounds = Bounds::new(&scores, statement.delta, share(longest));
     let mut lower = bounds.epsilon_lower;
     let mut lower_gdp = bounds.epsilon_lower_gdp;
     if certified {
         let hostile = DeviceReleases::new(device.clone(), Neighbors::NotFinite, options.seed)?;
-        let scores =
-            draw(&hostile, &Distinguisher::energy(&hostile), HOSTILE_DRAWS, &mut |done| {
-                tick(draws + done)
-            })?;
+        let test = Distinguisher::energy(&hostile);
+        let scores = draw(&hostile, &test, HOSTILE_DRAWS, &mut |done| tick(draws + done))?;
         let bounds = Bounds::new(&scores, statement.delta, share(alpha * HOSTILE));
         lower = lower.max(bounds.epsilon_lower);
         lower_gdp = lower_gdp.max(bounds.epsilon_lower_gdp);
@@ -160,15 +156,11 @@ fn device(repeated: &Repeated, device: u32) -> Result<Device, AuditError> {
     })
 }
 
-/// Whether what is proved of a release is that of plain Gaussian noise.
-fn is_gaussian(release: &Release) -> bool {
-    matches!(release.mechanism(), Ok(Declared::Gaussian { .. }))
-}
-
 /// Draws for each input: fewer where a draw takes long.
 fn draws(releases: &DeviceReleases, effort: Effort) -> u64 {
-    // What a release takes beside its records is worth some ten of them.
-    let work = releases.device().releases.len().max(1) as f64 * (10.0 + releases.records() as f64);
+    // The fixed work of a release is about that of ten records.
+    let work =
+        releases.device.releases.len().max(1) as f64 * (10.0 + releases.inputs[1].len() as f64);
     let (most, budget) = match effort {
         Effort::Quick => (20_000.0, QUICK_WORK),
         Effort::Full => (200_000.0, 20.0 * QUICK_WORK),

@@ -1,4 +1,4 @@
-//! Whose membership is asked for, and who holds what when the coins have fallen.
+//! Candidate records of the attack, and the partition that follows from the coins.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use lapa_privacy::Adjacency;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// What the attacker draws from `Purpose::Membership`, in place of a round.
+/// Numbers of the attacker's streams of `Purpose::Membership`, in place of a round.
 const CHOICE: u64 = 0;
 const TARGET_COINS: u64 = 1;
 const SHADOW_COINS: u64 = 2;
@@ -25,11 +25,11 @@ const DROPPED_SHARE: f64 = 0.5;
 pub(super) struct Slot {
     /// The device.
     device: usize,
-    /// Which of its records.
+    /// Index among its records.
     place: usize,
     /// The record that the place holds if the coin shows heads.
     record: u32,
-    /// What it holds otherwise: a record of the same label, or nothing.
+    /// The content otherwise: a record of the same label, or nothing.
     other: Option<u32>,
 }
 
@@ -40,12 +40,12 @@ pub(super) struct Slot {
 /// the same label in its place.
 pub(super) struct Candidates {
     slots: Vec<Slot>,
-    /// The subject's data; behind its training set, the test images.
-    data: Dataset,
-    /// Who holds what if all coins show heads: the subject's own partition.
+    /// The subject's data, which records are indices of; behind its training set, the test images.
+    pub data: Dataset,
+    /// Partition if all coins show heads: the subject's own.
     heads: Partition,
-    /// Whether tails puts another record in the place.
-    swaps: bool,
+    /// True if tails puts another record in the place, rather than none.
+    pub swaps: bool,
 }
 
 impl Candidates {
@@ -56,12 +56,8 @@ impl Candidates {
         most: usize,
         seed: u64,
     ) -> Result<Self, FederationError> {
-        let heads = partition(
-            &*experiment.partition.scheme,
-            &data.train.labels,
-            data.classes,
-            experiment.run.seed,
-        )?;
+        let (scheme, labels) = (&*experiment.partition.scheme, &data.train.labels);
+        let heads = partition(scheme, labels, data.classes, experiment.run.seed)?;
         let swaps = experiment.adjacency() == Adjacency::ReplaceOne;
         let data = Dataset { train: joined(&data.train, &data.test), ..data.clone() };
         let mut rng = draws(seed, CHOICE, 0);
@@ -72,12 +68,8 @@ impl Candidates {
             if !swaps {
                 places.truncate((DROPPED_SHARE * held.samples.len() as f64) as usize);
             }
-            slots.extend(places.into_iter().map(|place| Slot {
-                device,
-                place,
-                record: held.samples[place],
-                other: None,
-            }));
+            let slot = |place| Slot { device, place, record: held.samples[place], other: None };
+            slots.extend(places.into_iter().map(slot));
         }
         slots.shuffle(&mut rng);
         if swaps {
@@ -92,16 +84,6 @@ impl Candidates {
         self.slots.len()
     }
 
-    /// Whether tails puts another record in the place, rather than none.
-    pub fn swaps(&self) -> bool {
-        self.swaps
-    }
-
-    /// The data that records are indices of.
-    pub fn data(&self) -> &Dataset {
-        &self.data
-    }
-
     /// All records whose membership a coin decides: those of heads in the order of the slots, then
     /// those of tails.
     pub fn records(&self) -> Vec<u32> {
@@ -109,7 +91,7 @@ impl Candidates {
         heads.chain(self.slots.iter().filter_map(|slot| slot.other)).collect()
     }
 
-    /// Which of [`Candidates::records`] are members.
+    /// Memberships of [`Candidates::records`].
     pub fn members(&self, coins: &[bool]) -> Vec<bool> {
         let mut members = coins.to_vec();
         if self.swaps {
@@ -118,7 +100,7 @@ impl Candidates {
         members
     }
 
-    /// Who holds what for these coins.
+    /// Partition for these coins.
     pub fn partition(&self, coins: &[bool]) -> Partition {
         let mut held: Vec<Vec<Option<u32>>> = self
             .heads

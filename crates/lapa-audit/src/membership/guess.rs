@@ -4,8 +4,8 @@ use super::lira::Shadows;
 
 /// A guess for some of the coins, the surest first.
 ///
-/// Where a coin swaps records, its margin is the score of one less that of the other, and the sign
-/// says which. Where it drops one, the highest scores are guessed heads and the lowest tails, in
+/// If a coin swaps records, its margin is the difference of their scores, and the sign decides. If
+/// it drops one, the highest scores are guessed heads and the lowest tails, in
 /// turns: so no threshold has to be chosen.
 pub(super) struct Guesses {
     /// (coin, guess)
@@ -29,16 +29,16 @@ impl Guesses {
         Self { surest_first }
     }
 
-    /// How many of the `count` surest guesses are right.
+    /// Number of right guesses among the `count` surest.
     pub fn correct(&self, coins: &[bool], count: usize) -> usize {
         let guesses = self.surest_first.iter().take(count);
         guesses.filter(|(coin, guess)| coins[*coin] == *guess).count()
     }
 }
 
-/// How many guesses to make: with the shadows attacked in turn, each by help of the others, that
-/// number of which the mean of right ones bounds ε the most, by `bound` of guesses and right ones.
-/// The target's coins have no part in it, so it needs no correction.
+/// Number of guesses to make. The shadows are attacked in turn, each by help of the others; the best
+/// number is the one whose mean of right guesses bounds ε the most, by `bound` of guesses and right
+/// ones. The target's coins have no part in it, so it needs no correction.
 pub(super) fn count(
     shadows: &Shadows,
     coins: &[Vec<bool>],

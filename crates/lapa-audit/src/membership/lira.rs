@@ -31,7 +31,7 @@ impl Gaussian {
     }
 }
 
-/// What a set of shadow models says of one record.
+/// Distributions of one record's φ over the shadow models.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reference {
     /// φ of models that were trained on it.
@@ -74,8 +74,8 @@ impl Tally {
 }
 
 impl Shadows {
-    /// What the shadows but `left_out` say of each record; none where none was trained on it, or
-    /// all were.
+    /// References of each record by the shadows but `left_out`; none if no shadow was trained on it,
+    /// or all were.
     ///
     /// Variances are a record's own where there are 24 models on each side, and otherwise those of
     /// all records together around their own means: few values tell a mean, but no variance.

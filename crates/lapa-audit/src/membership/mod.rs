@@ -33,7 +33,7 @@ use guess::Guesses;
 use lira::Shadows;
 use repeat::{Repeater, Repetition};
 
-/// How much a membership attack does.
+/// Scale of a membership attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Shadow models.
@@ -71,18 +71,18 @@ pub fn run_at(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Finding>, AuditError> {
-    let experiment = subject.experiment();
-    let candidates = Candidates::new(experiment, subject.data(), scale.candidates, options.seed)?;
+    let experiment = &subject.experiment;
+    let candidates = Candidates::new(experiment, &subject.data, scale.candidates, options.seed)?;
     let target_coins = candidates.target_coins(options.seed);
     let members = candidates.members(&target_coins);
     if scale.shadows < 2 || members.iter().all(|&m| m) || members.iter().all(|&m| !m) {
-        let mut finding = Finding::new(Attack::Membership, statement, options.confidence);
-        finding.reason = format!(
+        let reason = format!(
             "{} shadow models and {} candidate records are too few to test membership.",
             scale.shadows,
             candidates.len()
         );
-        return Ok(vec![finding]);
+        let finding = Finding::new(Attack::Membership, statement, options.confidence);
+        return Ok(vec![Finding { reason, ..finding }]);
     }
     let mut coins = vec![target_coins];
     coins.extend(candidates.shadow_coins(scale.shadows, options.seed));
@@ -100,12 +100,12 @@ pub fn run_at(
             warning: None,
         })
     })?;
-    let attack = Attacked::new(&candidates, &coins, repetitions, statement.delta, options);
+    let attack = AttackResult::new(&candidates, &coins, repetitions, statement.delta, options);
     Ok(vec![attack.finding(statement, options.confidence)?])
 }
 
-/// What came out of both attacks.
-struct Attacked {
+/// Results of both attacks.
+struct AttackResult {
     shadows: usize,
     swaps: bool,
     /// By likelihood ratio.
@@ -125,7 +125,7 @@ struct Attacked {
     epsilon_if_independent: f64,
 }
 
-impl Attacked {
+impl AttackResult {
     /// Attacks the first repetition by help of the others.
     fn new(
         candidates: &Candidates,
@@ -148,9 +148,11 @@ impl Attacked {
         };
         let guesses = guess::count(&shadows, shadow_coins, bound);
         let correct = Guesses::new(&scores, target_coins.len()).correct(target_coins, guesses);
+        let epsilon_if_independent =
+            if_independent(&scores, &members, target_coins.len(), delta, alpha);
         Self {
             shadows: shadow_coins.len(),
-            swaps: candidates.swaps(),
+            swaps: candidates.swaps,
             lira: Roc::new(&scores, &members),
             // The loss ln(1 + e^{−φ}) falls with φ: both have the same curve.
             loss: Roc::new(&target.confidences, &members),
@@ -161,23 +163,17 @@ impl Attacked {
             guesses,
             correct,
             epsilon_lower: bound(guesses, correct),
-            epsilon_if_independent: if_independent(
-                &scores,
-                &members,
-                target_coins.len(),
-                delta,
-                alpha,
-            ),
+            epsilon_if_independent,
         }
     }
 
     fn finding(&self, statement: &Statement, confidence: f64) -> Result<Finding, AuditError> {
-        let mut finding = Finding::new(Attack::Membership, statement, confidence)
+        let finding = Finding::new(Attack::Membership, statement, confidence)
             .figure("shadow_models", self.shadows)
             .figure("coins", self.coins)
             .figure("coin", if self.swaps { "swaps two records" } else { "drops a record" })
-            .figure("members", self.lira.members())
-            .figure("others", self.lira.others())
+            .figure("members", self.lira.members)
+            .figure("others", self.lira.others)
             .figure("test_accuracy", self.accuracy)
             .figure("mean_loss_members", self.mean_losses[0])
             .figure("mean_loss_others", self.mean_losses[1])
@@ -187,10 +183,7 @@ impl Attacked {
             .figure("lira", self.figures(&self.lira))
             .figure("loss_threshold", self.figures(&self.loss))
             .judge(self.epsilon_lower, None);
-        for exhibit in self.exhibits()? {
-            finding = finding.show(exhibit);
-        }
-        Ok(finding)
+        Ok(Finding { exhibits: self.exhibits()?, ..finding })
     }
 
     fn figures(&self, roc: &Roc) -> Value {
@@ -206,8 +199,8 @@ impl Attacked {
     }
 }
 
-/// What errors on half of the coins would bound ε by if their records were independent draws, at a
-/// threshold from the other half.
+/// Lower bound on ε from the errors on half of the coins if their records were independent draws, at
+/// a threshold from the other half.
 fn if_independent(scores: &[f64], members: &[bool], coins: usize, delta: f64, alpha: f64) -> f64 {
     // By coin: both records of a swap are in one half.
     let of = |half: usize, side: bool| -> Vec<f64> {

@@ -10,14 +10,15 @@ use std::thread;
 use lapa::config::Experiment;
 use lapa::error::FederationError;
 use lapa::model::{Batch, Network, Worker};
-use lapa::simulation::{Cancelled, Setup, Simulation};
+use lapa::simulation::{Cancelled, Event, Setup, Simulation};
 use rand::Rng;
 
 use super::candidates::{Candidates, draws};
 use super::lira::scaled_confidence;
 use crate::AuditError;
+use crate::subject::network;
 
-/// What the attacker draws for it from `Purpose::Membership`, in place of a round.
+/// Number of the attacker's stream of `Purpose::Membership`, in place of a round.
 const REPETITION: u64 = 3;
 /// Records evaluated together.
 const BLOCK: usize = 250;
@@ -31,7 +32,7 @@ pub(super) struct Repeater<'a> {
     seed: u64,
 }
 
-/// What a repetition leaves.
+/// Result of a repetition.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Repetition {
     /// φ of each record under the final model.
@@ -65,11 +66,13 @@ impl<'a> Repeater<'a> {
                 let sender = sender.clone();
                 let (next, stop) = (&next, &stop);
                 move || {
-                    while let Some(coins) = take(coins, next, stop) {
-                        let done = self.repeat(coins.0, coins.1, stop);
+                    while !stop.load(Ordering::Relaxed) {
+                        let which = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(coins) = coins.get(which) else { break };
+                        let done = self.repeat(which, coins, stop);
                         let failed = done.is_err();
-                        // Who listens no more is not told.
-                        let _ = sender.send((coins.0, done));
+                        // An error means that nobody listens any more.
+                        let _ = sender.send((which, done));
                         if failed {
                             break;
                         }
@@ -101,7 +104,7 @@ impl<'a> Repeater<'a> {
         let candidates = self.candidates;
         let mut federation = Setup::with_records(
             self.experiment.clone(),
-            candidates.data().clone(),
+            candidates.data.clone(),
             self.network()?,
             candidates.partition(coins),
             &candidates.sizes(),
@@ -109,14 +112,11 @@ impl<'a> Repeater<'a> {
         .in_memory()
         .map_err(FederationError::from)?;
         federation.redraw(draws(self.seed, REPETITION, which as u64).next_u64());
-        let flow = || {
-            if stop.load(Ordering::Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+        let flow = &mut |_: &Simulation, _: Event<'_>| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         };
-        match federation.run(&mut |_, _| flow()) {
+        match federation.run(flow) {
             Err(FederationError::Cancelled(_)) => return Ok(None),
             run => run?,
         }
@@ -130,7 +130,7 @@ impl<'a> Repeater<'a> {
         let block = network.footprint().samples_within(BLOCK_BYTES).min(BLOCK);
         let mut worker = Worker::new(network);
         let model = federation.model();
-        let data = &self.candidates.data().train;
+        let data = &self.candidates.data.train;
         let (records, classes) = (self.candidates.records(), federation.network().classes());
         let mut confidences = Vec::with_capacity(records.len());
         for samples in records.chunks(block) {
@@ -145,24 +145,8 @@ impl<'a> Repeater<'a> {
     }
 
     fn network(&self) -> Result<Network, FederationError> {
-        let data = self.candidates.data();
-        let (rows, cols) = (data.train.rows, data.train.cols);
-        lapa::model::network(&self.experiment.model, rows, cols, data.classes)
-            .map_err(|source| FederationError::Model { rows, cols, source })
+        network(&self.experiment, &self.candidates.data)
     }
-}
-
-/// The next coins, and which they are.
-fn take<'c>(
-    coins: &'c [Vec<bool>],
-    next: &AtomicUsize,
-    stop: &AtomicBool,
-) -> Option<(usize, &'c [bool])> {
-    if stop.load(Ordering::Relaxed) {
-        return None;
-    }
-    let which = next.fetch_add(1, Ordering::Relaxed);
-    Some((which, coins.get(which)?))
 }
 
 /// Takes in what the workers finish, until one fails, the listener breaks off, or all are done.

@@ -1,12 +1,14 @@
-//! How well scores tell members from others.
+//! ROC curve of the scores of members and others.
 
 /// True and false positive rates over all thresholds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roc {
     /// (FPR, TPR) from (0, 0) to (1, 1), both rising; records of one score come together.
-    points: Vec<(f64, f64)>,
-    members: usize,
-    others: usize,
+    pub(super) points: Vec<(f64, f64)>,
+    /// Members among the records.
+    pub(super) members: usize,
+    /// Records that are no members.
+    pub(super) others: usize,
 }
 
 impl Roc {
@@ -27,21 +29,6 @@ impl Roc {
             points.push((hits[0] as f64 / others as f64, hits[1] as f64 / count as f64));
         }
         Self { points, members: count, others }
-    }
-
-    /// (FPR, TPR) from (0, 0) to (1, 1).
-    pub fn points(&self) -> &[(f64, f64)] {
-        &self.points
-    }
-
-    /// Members among the records.
-    pub fn members(&self) -> usize {
-        self.members
-    }
-
-    /// Records that are no members.
-    pub fn others(&self) -> usize {
-        self.others
     }
 
     /// The area under the curve: how likely a member has a higher score than another record.

@@ -1,16 +1,16 @@
-//! What there is to see of a membership attack.
+//! Exhibits of a membership attack.
 
 use lapa_report::page::Table;
 use lapa_report::plot::{Figure, Series};
 
-use super::{Attacked, Roc};
-use crate::{AuditError, Exhibit};
+use super::{AttackResult, Roc};
+use crate::{AuditError, Exhibit, at_least};
 
 /// Points of a curve that is drawn.
 const DRAWN: usize = 300;
 
-impl Attacked {
-    /// What was done, the curves, their figures, and what the bound assumes.
+impl AttackResult {
+    /// Description, curves, their figures, and the assumptions of the bound.
     pub(super) fn exhibits(&self) -> Result<Vec<Exhibit>, AuditError> {
         Ok(vec![
             Exhibit::Text(self.what_was_done()),
@@ -48,25 +48,24 @@ impl Attacked {
 
     fn assumptions(&self) -> String {
         format!(
-            "LiRA's {} most confident guesses, of {} coins, were correct {} times, so ε ≥ {:.4} \
+            "LiRA's {} most confident guesses, of {} coins, were correct {} times, so ε ≥ {} \
              (Steinke, Nasr and Jagielski 2023). This bound assumes only that the coins are fair and \
              independent; the number of guesses was chosen on shadow models. If the records of one \
              run were independent, which they are not, false positives and negatives would give ε ≥ \
-             {:.4} (Clopper–Pearson, threshold from the other half of the coins). No verdict uses \
+             {} (Clopper–Pearson, threshold from the other half of the coins). No verdict uses \
              that value; the intervals of the areas make the same assumption.",
             self.guesses,
             self.coins,
             self.correct,
-            round_down(self.epsilon_lower),
-            round_down(self.epsilon_if_independent),
+            at_least(Some(self.epsilon_lower)),
+            at_least(Some(self.epsilon_if_independent)),
         )
     }
 
     fn table(&self) -> Table {
         let headers =
             ["attack", ">AUC", ">interval", ">TPR at FPR 1 %", ">at 0.1 %", ">balanced accuracy"];
-        let caption =
-            format!("{} members, {} non-members", self.lira.members(), self.lira.others());
+        let caption = format!("{} members, {} non-members", self.lira.members, self.lira.others);
         let mut table = Table::new(&caption, &headers);
         for (name, roc) in self.curves() {
             let [low, high] = roc.auc_interval(self.z);
@@ -88,7 +87,7 @@ impl Attacked {
         let figure = self.curves().into_iter().fold(figure.log_x().log_y(), |figure, curve| {
             figure.line(Series::new(curve.0, drawn(curve.1)))
         });
-        let least = 1.0 / self.lira.others() as f64;
+        let least = 1.0 / self.lira.others as f64;
         let chance = Series::new("chance", [(least, least), (1.0, 1.0)]).dashed();
         Ok(figure.line(chance).svg("membership-roc")?)
     }
@@ -98,18 +97,13 @@ impl Attacked {
     }
 }
 
-/// Four digits, never up.
-fn round_down(epsilon: f64) -> f64 {
-    (epsilon * 1e4).floor() / 1e4
-}
-
 /// The points that logarithmic axes can tell apart. A threshold without false positives is drawn
 /// at half of one.
 fn drawn(roc: &Roc) -> Vec<(f64, f64)> {
-    let least = 0.5 / roc.others() as f64;
+    let least = 0.5 / roc.others as f64;
     let step = (1.0 / least).powf(1.0 / DRAWN as f64);
     let mut drawn: Vec<(f64, f64)> = Vec::new();
-    for &(fpr, tpr) in roc.points().iter().filter(|(_, tpr)| *tpr > 0.0) {
+    for &(fpr, tpr) in roc.points.iter().filter(|(_, tpr)| *tpr > 0.0) {
         let fpr = fpr.max(least);
         match drawn.last_mut() {
             Some(last) if fpr < last.0 * step => last.1 = tpr,

@@ -1,7 +1,7 @@
 //! Noise that is not as the ledger says, in what was received.
 
 use lapa::seed::{Purpose, stream};
-use lapa_audit::ledger::{Checks, Heard};
+use lapa_audit::ledger::{Checks, ReceivedUpdate};
 use lapa_privacy::mechanism::release_gaussian;
 
 use super::*;
@@ -27,9 +27,9 @@ fn checks(sigma: f64, stream_of: impl Fn(u32, u32) -> (u64, u64)) -> Checks {
     for round in 1..=4 {
         let sent: Vec<Vec<f32>> =
             (0..DEVICES).map(|device| send(sigma, stream_of(round, device))).collect();
-        let heard: Vec<Heard<'_>> = (0..)
+        let heard: Vec<ReceivedUpdate<'_>> = (0..)
             .zip(&sent)
-            .map(|(device, sent)| Heard { device, gradient: sent, sigma: 0.1 })
+            .map(|(device, sent)| ReceivedUpdate { device, gradient: sent, sigma: 0.1 })
             .collect();
         checks.observe(round, &heard);
     }

@@ -2,8 +2,8 @@
 
 use lapa::config::BoundForm;
 
-use super::setting::{BoundError, Constants, DeviceNoise, Setting};
-use super::terms::{Bound, Terms, scaled};
+use super::setting::{BoundError, Constants, Setting};
+use super::terms::{Bound, Terms, noise, scaled};
 
 /// A = 1 + μLλ²δ² − 2λμ where λ ≤ 2/(Lδ²), else 1 + L²λ²δ² − 2λL. Never below 0, since μ ≤ L and
 /// δ ≥ 1.
@@ -48,14 +48,12 @@ pub fn corrected(setting: &Setting) -> Result<Bound, BoundError> {
     let mut after = vec![terms];
     for devices in &setting.rounds {
         if !devices.is_empty() {
-            let noise = |variance: fn(&DeviceNoise) -> f64| -> f64 {
-                let squares = devices.iter().map(|d| d.weight * d.weight * variance(d));
-                scaled(factor, squares.sum())
-            };
+            let channel = noise(factor, devices, |device| device.channel);
+            let artificial = noise(factor, devices, |device| device.artificial);
             terms = Terms {
                 initial: scaled(contraction, terms.initial),
-                channel: scaled(contraction, terms.channel) + noise(|d| d.channel),
-                artificial: scaled(contraction, terms.artificial) + noise(|d| d.artificial),
+                channel: scaled(contraction, terms.channel) + channel,
+                artificial: scaled(contraction, terms.artificial) + artificial,
             };
         }
         after.push(terms);

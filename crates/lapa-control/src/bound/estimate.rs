@@ -65,20 +65,20 @@ pub struct Estimates {
     /// gaps and 1/μ are larger in truth.
     #[serde(with = "number")]
     pub lowest_loss: f64,
-    /// Where that was.
+    /// Its round.
     pub lowest_round: u32,
     /// F(w⁰) − F*
     #[serde(with = "number")]
     pub initial_gap: f64,
 }
 
-/// Why there is no estimate.
+/// Error of an estimate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EstimateError {
     /// A path needs two points.
     #[error("{given} points of a pilot run: expected at least 2, of the same model")]
     TooFewPoints {
-        /// How many there are.
+        /// Number of points.
         given: usize,
     },
     /// Parameters, or gradients, of different lengths.

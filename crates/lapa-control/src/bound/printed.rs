@@ -2,8 +2,8 @@
 
 use lapa::config::BoundForm;
 
-use super::setting::{BoundError, Constants, DeviceNoise, Setting};
-use super::terms::{Bound, Terms, scaled};
+use super::setting::{BoundError, Constants, Setting};
+use super::terms::{Bound, Terms, noise, scaled};
 
 /// A = 1 + μLλ²δ²·ΣG_k² − 2λμ, as in Theorem 1. Below 0 it is refused: the recursion multiplies by
 /// it a gap that is not negative.
@@ -40,14 +40,10 @@ pub fn printed(setting: &Setting, switching_round: Option<u32>) -> Result<Bound,
     let mut after = vec![terms];
     let mut weight = factor;
     for (m, devices) in setting.rounds.iter().enumerate() {
-        let noise = |variance: fn(&DeviceNoise) -> f64| -> f64 {
-            let squares = devices.iter().map(|d| d.weight * d.weight * variance(d));
-            scaled(weight, squares.sum())
-        };
         terms.initial = scaled(contraction, terms.initial);
-        terms.channel += noise(|device| device.channel);
+        terms.channel += noise(weight, devices, |device| device.channel);
         if m < artificial_rounds {
-            terms.artificial += noise(|device| device.artificial);
+            terms.artificial += noise(weight, devices, |device| device.artificial);
         }
         weight = scaled(contraction, weight);
         after.push(terms);

@@ -19,10 +19,10 @@ pub struct RateLimit {
     /// δ
     #[serde(with = "number")]
     pub dissimilarity: f64,
-    /// λ must be below this.
+    /// Limit of λ.
     #[serde(with = "number")]
     pub limit: f64,
-    /// Whether it is.
+    /// True if λ is below the limit.
     pub holds: bool,
 }
 
@@ -45,19 +45,18 @@ impl RateCondition {
         Ok(Self { constants: *constants, squared_weights })
     }
 
-    /// λ must be below this.
+    /// Limit of λ.
     pub fn limit(&self) -> f64 {
         self.at(1.0).limit
     }
 
-    /// Whether it is.
+    /// True if λ is below the limit.
     pub fn holds(&self) -> bool {
         self.at(1.0).holds
     }
 
-    /// How the limit tightens as the devices differ more: by 1/δ², the paper's statement that
-    /// heterogeneous data want a smaller learning rate. A limit for each multiple of δ; none falls
-    /// below δ = 1.
+    /// Limits for multiples of δ, none below δ = 1. The limit falls by 1/δ² as the devices differ
+    /// more: the paper's statement that heterogeneous data want a smaller learning rate.
     pub fn tightening(&self, multiples: &[f64]) -> Vec<RateLimit> {
         multiples.iter().map(|&multiple| self.at(multiple)).collect()
     }

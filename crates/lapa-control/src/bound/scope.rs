@@ -1,11 +1,11 @@
-//! What of an experiment the theorem does not cover.
+//! Parts of an experiment that the theorem does not cover.
 
 use lapa::config::{Access, Experiment, ModelName, Update};
 use lapa::radio::Threshold;
 use lapa::station::aggregate::RuleConfig;
 
-/// Why the bound is no guarantee for this experiment, a sentence each. It never is: no built-in
-/// model has a strongly convex loss.
+/// Reasons that the bound is no guarantee for this experiment, a sentence each. There is always one:
+/// no built-in model has a strongly convex loss.
 pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     let learn = &experiment.learn;
     let mut reasons = vec![match experiment.model.name {

@@ -5,7 +5,7 @@ use lapa::config::BoundForm;
 /// Weights may sum to 1 up to this.
 const SUM_TOLERANCE: f64 = 1e-6;
 
-/// What the bound takes for granted of loss and devices, and the step.
+/// Constants of the loss and the devices that the bound assumes, and the learning rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constants {
     /// L: the gradient of F changes at most by L‖w − w'‖ (assumption A1).
@@ -21,33 +21,20 @@ pub struct Constants {
 impl Constants {
     /// Refuses constants without meaning.
     pub fn check(&self) -> Result<(), BoundError> {
-        let check = |name, value: f64, allowed, fits: bool| {
-            if value.is_finite() && fits {
-                Ok(())
-            } else {
-                Err(BoundError::Symbol { name, value, allowed })
-            }
-        };
         let Self { smoothness, convexity, dissimilarity, learning_rate } = *self;
-        check("smoothness", smoothness, "a finite number above 0", smoothness > 0.0)?;
-        check("convexity", convexity, "a finite number above 0", convexity > 0.0)?;
-        check("convexity", convexity, "at most the smoothness", convexity <= smoothness)?;
-        check("dissimilarity", dissimilarity, "a finite number from 1", dissimilarity >= 1.0)?;
-        check("learning rate", learning_rate, "a finite number above 0", learning_rate > 0.0)
+        let above_0 = "a finite number above 0";
+        symbol("smoothness", smoothness, smoothness > 0.0, above_0)?;
+        symbol("convexity", convexity, convexity > 0.0, above_0)?;
+        symbol("convexity", convexity, convexity <= smoothness, "at most the smoothness")?;
+        symbol("dissimilarity", dissimilarity, dissimilarity >= 1.0, "a finite number from 1")?;
+        symbol("learning rate", learning_rate, learning_rate > 0.0, above_0)
     }
 
     /// As [`Constants::check`], with ΣG_k².
     pub(super) fn check_with(&self, squared_weights: f64) -> Result<(), BoundError> {
         self.check()?;
-        if squared_weights > 0.0 && squared_weights <= 1.0 {
-            Ok(())
-        } else {
-            Err(BoundError::Symbol {
-                name: "sum of squared weights",
-                value: squared_weights,
-                allowed: "a number above 0 and at most 1",
-            })
-        }
+        let fits = squared_weights > 0.0 && squared_weights <= 1.0;
+        symbol("sum of squared weights", squared_weights, fits, "a number above 0 and at most 1")
     }
 
     /// Lλ²δ²/2 − λ, by which a step without noise changes F for each unit of ‖∇F‖², at most.
@@ -75,7 +62,7 @@ pub struct DeviceNoise {
     pub channel: f64,
 }
 
-/// What the bound is computed from.
+/// Inputs of the bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// F(w⁰) − F(w*)
@@ -92,18 +79,9 @@ impl Setting {
     /// Refuses symbols without meaning.
     pub fn check(&self) -> Result<(), BoundError> {
         self.constants.check()?;
-        let least = "a finite number from 0";
-        if !(self.initial_gap.is_finite() && self.initial_gap >= 0.0) {
-            let (name, value) = ("initial gap", self.initial_gap);
-            return Err(BoundError::Symbol { name, value, allowed: least });
-        }
-        if self.coordinates == 0 {
-            return Err(BoundError::Symbol {
-                name: "coordinates",
-                value: 0.0,
-                allowed: "at least 1",
-            });
-        }
+        let (gap, coordinates) = (self.initial_gap, self.coordinates);
+        symbol("initial gap", gap, gap >= 0.0, "a finite number from 0")?;
+        symbol("coordinates", coordinates as f64, coordinates > 0, "at least 1")?;
         for (round, devices) in self.rounds.iter().enumerate().filter(|(_, d)| !d.is_empty()) {
             for (device, noise) in devices.iter().enumerate() {
                 let DeviceNoise { weight, artificial, channel } = *noise;
@@ -133,22 +111,35 @@ impl Setting {
     }
 }
 
+/// Refuses a symbol that is not finite or does not fit.
+fn symbol(
+    name: &'static str,
+    value: f64,
+    fits: bool,
+    allowed: &'static str,
+) -> Result<(), BoundError> {
+    match fits && value.is_finite() {
+        true => Ok(()),
+        false => Err(BoundError::Symbol { name, value, allowed }),
+    }
+}
+
 /// Σ_k G_k²
 pub fn squared_weights(weights: impl IntoIterator<Item = f64>) -> f64 {
     weights.into_iter().map(|weight| weight * weight).sum()
 }
 
-/// Why there is no bound.
+/// Error of a bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BoundError {
     /// A symbol without meaning.
     #[error("{name} = {value}: expected {allowed}")]
     Symbol {
-        /// Which.
+        /// Name of the symbol.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
     /// A weight or variance without meaning.
@@ -161,7 +152,7 @@ pub enum BoundError {
         round: usize,
         /// The place of the device in the round, from 0.
         device: usize,
-        /// What it is.
+        /// Name of the quantity.
         name: &'static str,
         /// Its value.
         value: f64,
@@ -178,7 +169,7 @@ pub enum BoundError {
     /// bounds nothing.
     #[error("the {} bound has A = {value}: expected a finite number from 0", name(*form))]
     Contraction {
-        /// Which form.
+        /// Form of the bound.
         form: BoundForm,
         /// A
         value: f64,

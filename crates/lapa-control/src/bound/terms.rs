@@ -3,16 +3,18 @@
 use lapa::observe::number;
 use serde::Serialize;
 
+use super::setting::DeviceNoise;
+
 /// The three terms of the bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Terms {
-    /// What is left of F(w⁰) − F(w*).
+    /// Rest of F(w⁰) − F(w*).
     #[serde(with = "number")]
     pub initial: f64,
-    /// What the channel's noise adds.
+    /// Part of the channel's noise.
     #[serde(with = "number")]
     pub channel: f64,
-    /// What artificial noise adds.
+    /// Part of the artificial noise.
     #[serde(with = "number")]
     pub artificial: f64,
 }
@@ -43,4 +45,13 @@ impl Bound {
 /// factor·value, where 0 wins over infinity: what contracts to nothing leaves nothing.
 pub(super) fn scaled(factor: f64, value: f64) -> f64 {
     if factor == 0.0 || value == 0.0 { 0.0 } else { factor * value }
+}
+
+/// factor·Σ_k G_k²σ_k², with the variance that `variance` reads.
+pub(super) fn noise(
+    factor: f64,
+    devices: &[DeviceNoise],
+    variance: fn(&DeviceNoise) -> f64,
+) -> f64 {
+    scaled(factor, devices.iter().map(|d| d.weight * d.weight * variance(d)).sum())
 }

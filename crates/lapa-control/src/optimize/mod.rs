@@ -17,7 +17,7 @@ use lapa::simulation::Cancelled;
 
 use crate::power::{Evaluation, Objective, ObjectiveError};
 
-/// What an optimizer reports while it works.
+/// Progress of an optimizer.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Evaluations so far.
@@ -28,20 +28,20 @@ pub struct Progress {
     pub best: f64,
 }
 
-/// What an optimizer found.
+/// Result of an optimizer.
 #[derive(Clone, Debug)]
 pub struct Optimum {
     /// The best amplitudes it evaluated; feasible.
     pub amplitudes: Vec<f64>,
-    /// What they are worth.
+    /// Their evaluation.
     pub evaluation: Evaluation,
-    /// How often it evaluated.
+    /// Number of evaluations.
     pub evaluations: u64,
     /// (evaluations so far, least objective so far), wherever the latter fell, and at the end.
     pub curve: Vec<(u64, f64)>,
 }
 
-/// Why there is no optimum.
+/// Error of an optimizer.
 #[derive(Debug, thiserror::Error)]
 pub enum OptimizeError {
     /// An allocation could not be judged.
@@ -53,9 +53,9 @@ pub enum OptimizeError {
     /// No allocation that was tried has a finite objective.
     #[error("{optimizer}: none of {evaluations} power allocations has a finite objective")]
     NothingFinite {
-        /// Which optimizer.
+        /// Name of the optimizer.
         optimizer: &'static str,
-        /// How many it tried.
+        /// Number of evaluations.
         evaluations: u64,
     },
 }

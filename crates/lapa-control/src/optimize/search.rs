@@ -1,4 +1,4 @@
-//! What all optimizers keep while they search.
+//! State that all optimizers keep during a search.
 
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ impl<'a> Search<'a> {
         Self { objective, on_progress, of, evaluations: 0, best: None, curve: Vec::new() }
     }
 
-    /// What amplitudes are allowed.
+    /// Limits of the amplitudes.
     pub fn limits(&self) -> &Limits {
         self.objective.limits()
     }
@@ -42,7 +42,7 @@ impl<'a> Search<'a> {
         Ok(self.evaluation(amplitudes)?.objective)
     }
 
-    /// What feasible amplitudes are worth.
+    /// Evaluation of feasible amplitudes.
     pub fn evaluation(&mut self, amplitudes: &[f64]) -> Result<Evaluation, OptimizeError> {
         let evaluation = self.objective.evaluate(amplitudes)?;
         let value = evaluation.objective;

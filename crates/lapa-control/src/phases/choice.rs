@@ -67,7 +67,7 @@ impl PowerMethod {
 /// Powers, and what they are worth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// Who chose.
+    /// The method.
     pub optimizer: PowerMethod,
     /// J, the noise terms of the bound.
     #[serde(with = "number")]
@@ -82,16 +82,16 @@ pub struct Choice {
     pub worst_under_noising: f64,
     /// Σ|p_k|²
     pub total_power_w: f64,
-    /// How often powers were judged.
+    /// Number of evaluations.
     pub evaluations: u64,
-    /// How long that took.
+    /// Duration.
     pub seconds: f64,
     /// Provable ε of the worst device: on basis certified its declared budget, else what the noise
     /// that the pilot asked for is worth, counted as `privacy.channel_trust` says.
     #[serde(with = "number::optional")]
     pub epsilon: Option<f64>,
-    /// What that noise is worth if none of the channel's is counted (κ = 0): a forecast, since the
-    /// run's own noise follows its own rounds. None where no theorem at hand tells.
+    /// ε of that noise without the channel's (κ = 0): a forecast, since the run's own noise follows
+    /// its own rounds. None if no theorem covers it.
     #[serde(with = "number::optional")]
     pub epsilon_without_channel: Option<f64>,
     /// DDPG: J of what its actor alone proposes at the end, over that of full power.
@@ -136,7 +136,7 @@ impl Chooser {
         };
         let full = judge.evaluate(&full)?.objective;
         if !(full > 0.0 && full.is_finite()) {
-            return Err(PhaseError::NothingToFit { objective: full });
+            return Err(PhaseError::NothingToFit(full));
         }
         Ok(Self {
             experiment: experiment.clone(),

@@ -1,4 +1,4 @@
-//! Why powers cannot be chosen, or a run with them cannot be made.
+//! Errors of a staged run.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::optimize::OptimizeError;
 use crate::optimize::ddpg::{SavedError, SettingsError};
 use crate::power::{CostError, LimitsError, ObjectiveError, ProblemError, TraceError};
 
-/// Why powers cannot be chosen, or a run with them cannot be made.
+/// Error of a staged run: of its pilot, its choice of powers, or the run itself.
 #[derive(Debug, thiserror::Error)]
 pub enum PhaseError {
     /// A pilot or run failed.
@@ -64,11 +64,8 @@ pub enum PhaseError {
     )]
     NoNoise,
     /// A pilot that records quantiles instead of devices.
-    #[error("round {round} of the pilot run lists no devices: set observe.devices = \"list\"")]
-    NoDevices {
-        /// The round.
-        round: u32,
-    },
+    #[error("round {0} of the pilot run lists no devices: set observe.devices = \"list\"")]
+    NoDevices(u32),
     /// A pilot that records a device that there is not.
     #[error(
         "round {round} of the pilot run lists device {device}: expected a number below {devices}"
@@ -97,18 +94,15 @@ pub enum PhaseError {
     NotCharged {
         /// The pilot.
         pilot: PathBuf,
-        /// Where they should be.
+        /// Ledger that lacks them.
         ledger: PathBuf,
     },
     /// Nothing that powers could change.
     #[error(
-        "the objective at full power is {objective}: no device transmits in the pilot run, or there \
-         is no noise"
+        "the objective at full power is {0}: no device transmits in the pilot run, or there is no \
+         noise"
     )]
-    NothingToFit {
-        /// J at full power.
-        objective: f64,
-    },
+    NothingToFit(f64),
     /// Metrics of the pilot cannot be read.
     #[error(transparent)]
     Observe(#[from] lapa::observe::ObserveError),
@@ -145,11 +139,11 @@ pub enum PhaseError {
     /// A file cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempted action.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
 }

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use lapa::config::{Experiment, Pilot as PilotData, PowerChoice, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
-use lapa::simulation::{Event, Simulation};
+use lapa::simulation::Simulation;
 
-use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem};
+use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem, records_of};
 use crate::power::{Evaluation, Limits, Objective, ObjectiveError};
 
 /// Trains anew for every power vector, as the paper's environment does, and judges the noise that
@@ -45,15 +45,8 @@ impl Live {
         pilot.transmit.power_w = Powers::Each(amplitudes.iter().map(|p| p * p).collect());
         let mut federation =
             Simulation::new(pilot, self.data.clone()).map_err(PhaseError::training)?;
-        let mut records = Vec::new();
         // Its warnings are those of the pilot.
-        let run = federation.run(&mut |_, event| {
-            if let Event::Round(record) = event {
-                records.push(record.clone());
-            }
-            ControlFlow::Continue(())
-        });
-        match run {
+        let records = match records_of(&mut federation, &mut |_| ControlFlow::Continue(())) {
             // So much noise that training fails is as bad as can be.
             Err(FederationError::Diverged { .. }) => {
                 return Ok(Evaluation {
@@ -62,8 +55,8 @@ impl Live {
                     worst_under_noising: 1.0,
                 });
             }
-            run => run.map_err(PhaseError::training)?,
-        }
+            records => records.map_err(PhaseError::training)?,
+        };
         let pilot = Pilot::new(&federation, &records)?;
         Ok(problem(&self.experiment, &pilot)?.evaluate(amplitudes)?)
     }

@@ -14,6 +14,7 @@ use lapa::config::{Access, BoundForm, Experiment, Pilot as PilotData, PowerChoic
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
+use lapa::observe::RoundRecord;
 use lapa::radio::Threshold;
 use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_records, read_summary};
 use lapa::simulation::{Event, Simulation};
@@ -29,15 +30,15 @@ use crate::optimize::ddpg::Settings;
 use crate::optimize::{Ddpg, Progress};
 use crate::power::{Limits, NoiseRule, Problem};
 
-/// What a staged run reports. Any listener may break off.
+/// Event of a staged run. Any listener may break off.
 pub enum PhaseEvent<'a> {
     /// From the pilot run.
     Pilot(RunEvent<'a>),
     /// Powers are being chosen.
     Optimizing {
-        /// By whom.
+        /// The method.
         optimizer: PowerMethod,
-        /// How far that is.
+        /// Its progress.
         progress: Progress,
     },
     /// Powers are chosen.
@@ -46,7 +47,7 @@ pub enum PhaseEvent<'a> {
     Run(RunEvent<'a>),
 }
 
-/// How a staged run ended.
+/// Outcome of a staged run.
 #[derive(Clone, Debug)]
 pub enum PhaseOutcome {
     /// The run is done.
@@ -89,15 +90,9 @@ pub fn problem(experiment: &Experiment, pilot: &Pilot) -> Result<Problem, PhaseE
     Ok(Problem::new(trace, rule, control.bound, contraction, limits(experiment)?)?)
 }
 
-/// Where the pilot of a run in `out` is.
+/// Folder of the pilot of a run in `out`.
 pub fn pilot_folder(out: &Path) -> PathBuf {
     beside(out, "-pilot")
-}
-
-/// Where the releases of a pilot on private data and of its run are recorded, unless
-/// `run.ledger` says.
-fn shared_ledger(out: &Path) -> PathBuf {
-    beside(out, "-ledger.db")
 }
 
 fn beside(out: &Path, suffix: &str) -> PathBuf {
@@ -141,7 +136,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
     Ok(())
 }
 
-/// What should be known of powers that are chosen for this experiment.
+/// Caveats of powers that are chosen for this experiment.
 pub fn notes(experiment: &Experiment) -> Vec<String> {
     let mut notes = Vec::new();
     if experiment.aggregate.threshold != Threshold::None {
@@ -216,7 +211,8 @@ pub fn pilot_and_run(
     check(&experiment)?;
     let folder = pilot_folder(out);
     let stopped = || Ok(PhaseOutcome::StoppedBefore { pilot: folder.clone() });
-    let ledger = experiment.run.ledger.clone().unwrap_or_else(|| shared_ledger(out));
+    // Shared by a pilot on private data and its run.
+    let ledger = experiment.run.ledger.clone().unwrap_or_else(|| beside(out, "-ledger.db"));
     let pilot = execute_pilot(&experiment, &data, &folder, Some(ledger.clone()), &mut |event| {
         on_event(PhaseEvent::Pilot(event))
     })?;
@@ -301,7 +297,9 @@ pub fn execute_pilot(
             None => Some(Run::resume(there, found, data.clone())?),
         }
     };
-    write(&folder.join(STAGED), &experiment.to_toml())?;
+    let staged = folder.join(STAGED);
+    write_atomically(&staged, |file| file.write_all(experiment.to_toml().as_bytes()))
+        .map_err(PhaseError::io("write", &staged))?;
     if let Some(run) = run
         && let Outcome::Stopped { .. } = lapa_report::run::execute(run, on_event)?
     {
@@ -331,18 +329,25 @@ pub fn pilot_in_memory(
     let digits = pilot_data(experiment, data)?;
     let pilot = pilot_experiment(experiment, None);
     let mut simulation = Simulation::new(pilot, digits).map_err(PhaseError::training)?;
+    match records_of(&mut simulation, listener) {
+        Err(FederationError::Cancelled(_)) => Ok(None),
+        records => Pilot::new(&simulation, &records.map_err(PhaseError::training)?).map(Some),
+    }
+}
+
+/// Runs a simulation and keeps its records.
+fn records_of(
+    simulation: &mut Simulation,
+    listener: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
+) -> Result<Vec<RoundRecord>, FederationError> {
     let mut records = Vec::new();
-    let run = simulation.run(&mut |_, event| {
+    simulation.run(&mut |_, event| {
         if let Event::Round(record) = event {
             records.push(record.clone());
         }
         listener(event)
-    });
-    match run {
-        Err(FederationError::Cancelled(_)) => return Ok(None),
-        run => run.map_err(PhaseError::training)?,
-    }
-    Pilot::new(&simulation, &records).map(Some)
+    })?;
+    Ok(records)
 }
 
 /// A finished pilot on private data counts only if its releases are in the ledger.
@@ -359,13 +364,8 @@ fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseEr
     if last == Some(pilot.run.rounds) { Ok(()) } else { Err(lost()) }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), PhaseError> {
-    write_atomically(path, |file| file.write_all(text.as_bytes()))
-        .map_err(PhaseError::io("write", path))
-}
-
-/// How much less noise the run's part of the budget asks for than the pilot's; none where the pilot
-/// had a budget of its own.
+/// Ratio of the noise that the run's part of the budget requires to that of the pilot's part; none if
+/// the pilot had a budget of its own.
 fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
     let Some(privacy) = &pilot.experiment().privacy else { return Ok(None) };
     let share = privacy.budget_fraction;

@@ -37,7 +37,7 @@ pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Exp
         total_power_w: control.total_power_w,
         least_power_w: 0.0,
         pilot: control.pilot,
-        // How powers are judged and optimized is nothing to the pilot: it may serve another time.
+        // The pilot does not depend on how powers are judged and optimized: it may serve again.
         ..Experiment::default().control
     };
     pilot.run.evaluate_every = experiment.run.rounds;
@@ -59,7 +59,7 @@ pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Exp
     pilot
 }
 
-/// What the pilot trains on: the run's data, or as many digits drawn by code.
+/// Training data of the pilot: the run's data, or as many digits drawn by code.
 pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, PhaseError> {
     if experiment.control.pilot != PilotData::Synthetic {
         return Ok(data.clone());
@@ -79,7 +79,7 @@ pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, Ph
 pub struct Pilot {
     /// Weights, required noise and channels.
     pub trace: Trace,
-    /// What each device releases, noise apart.
+    /// Release of each device, apart from its noise.
     pub releases: Vec<Release>,
     /// The largest budget that a device was given; none where there are none.
     pub budget: Option<f64>,
@@ -111,7 +111,7 @@ impl Pilot {
                 arrays.nu_at_watt[row * devices + device] = nu;
             }
             let DeviceRecords::List(list) = &record.devices else {
-                return Err(PhaseError::NoDevices { round: record.round });
+                return Err(PhaseError::NoDevices(record.round));
             };
             for device in list.iter().filter(|device| device.selected) {
                 let (round, number) = (record.round, device.device);

@@ -1,4 +1,4 @@
-//! What a choice of powers costs in privacy.
+//! Privacy cost of a choice of powers.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use lapa_privacy::{AccountError, EventError, Mechanism, NoiseKind, Release};
 
 use super::{ObjectiveError, Problem};
 
-/// Why a choice cannot be costed.
+/// Error of a privacy cost.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
     /// The wrong number of releases.
@@ -40,7 +40,7 @@ pub enum CostError {
     Event {
         /// The device.
         device: usize,
-        /// Why.
+        /// The cause.
         source: EventError,
     },
     /// An accountant refuses.
@@ -48,7 +48,7 @@ pub enum CostError {
     Account {
         /// The device.
         device: usize,
-        /// Why.
+        /// The cause.
         source: AccountError,
     },
 }
@@ -62,8 +62,8 @@ pub struct PrivacyCost {
     pub artificial_only: f64,
 }
 
-/// What the noise of these amplitudes is worth at `delta`, for releases that are otherwise as in
-/// `releases`, one for each device; their noise is not read.
+/// Privacy cost of the noise of these amplitudes at `delta`, for releases that are otherwise as in
+/// `releases`, one for each device. The noise in `releases` is not read.
 ///
 /// Devices hold disjoint records, so the worst of them is the system's. Gaussians without sampling
 /// are composed exactly; others by their Rényi divergences. Both figures are for noise that is

@@ -1,8 +1,8 @@
-//! What is known of one power allocation, and who can tell.
+//! Evaluation of a power allocation, and the objectives that make it.
 
 use super::Limits;
 
-/// What one vector of amplitudes is worth.
+/// Evaluation of one vector of amplitudes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// J: the noise terms of the bound (without the constant Lλ²q/2). Less is better; ∞ where a
@@ -16,7 +16,7 @@ pub struct Evaluation {
     pub worst_under_noising: f64,
 }
 
-/// Why a power allocation could not be judged.
+/// Error of an objective.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectiveError {
     /// The wrong number of amplitudes.
@@ -42,7 +42,7 @@ pub enum ObjectiveError {
 
 /// Something that judges power allocations: a recorded pilot run, or training anew each time.
 pub trait Objective {
-    /// What amplitudes are allowed.
+    /// Limits of the amplitudes.
     fn limits(&self) -> &Limits;
 
     /// Rounds T.

@@ -1,4 +1,4 @@
-//! What transmit amplitudes are allowed.
+//! Limits of the transmit amplitudes.
 
 /// Limits without a choice.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -9,16 +9,16 @@ pub enum LimitsError {
     /// A number without meaning.
     #[error("{name} = {value} W: expected {allowed}")]
     Power {
-        /// Which.
+        /// Name of the power.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
 }
 
-/// How much of P_min may be missing: more than the rounding of a sum over 10⁵ devices.
+/// Tolerance of P_min: more than the rounding of a sum over 10⁵ devices.
 const SLACK: f64 = 1e-9;
 
 /// P_min ≤ Σ|p_k|² ≤ P_max (the paper's eq. (28)) and |p_k|² ≤ P_0 (its eq. (5)).
@@ -41,27 +41,22 @@ impl Limits {
         if devices == 0 {
             return Err(LimitsError::NoDevice);
         }
-        let powers = [
-            ("least total power", least_total_w),
-            ("largest total power", most_total_w),
-            ("largest power of a device", most_each_w),
+        let least = ("least total power", least_total_w);
+        let most = ("largest total power", most_total_w);
+        let each = ("largest power of a device", most_each_w);
+        let positive = |(_, value): (_, f64)| value > 0.0 && value.is_finite();
+        let checks = [
+            (least_total_w >= 0.0 && least_total_w.is_finite(), least, "a finite number from 0"),
+            (positive(most), most, "a finite number above 0"),
+            (positive(each), each, "a finite number above 0"),
+            (least_total_w <= most_total_w, least, "at most the largest total power"),
+            (
+                least_total_w <= devices as f64 * most_each_w,
+                least,
+                "at most the power of all devices together",
+            ),
         ];
-        for (index, (name, value)) in powers.into_iter().enumerate() {
-            let (ok, allowed) = match index {
-                0 => (value >= 0.0, "a finite number from 0"),
-                _ => (value > 0.0, "a finite number above 0"),
-            };
-            if !(ok && value.is_finite()) {
-                return Err(LimitsError::Power { name, value, allowed });
-            }
-        }
-        let (name, value) = powers[0];
-        if least_total_w > most_total_w {
-            let allowed = "at most the largest total power";
-            return Err(LimitsError::Power { name, value, allowed });
-        }
-        if least_total_w > devices as f64 * most_each_w {
-            let allowed = "at most the power of all devices together";
+        if let Some((_, (name, value), allowed)) = checks.into_iter().find(|(fits, ..)| !fits) {
             return Err(LimitsError::Power { name, value, allowed });
         }
         Ok(Self { devices, least_total_w, most_total_w, most_each_w })
@@ -102,7 +97,7 @@ impl Limits {
         amplitudes
     }
 
-    /// Whether amplitudes keep to the limits: exactly to P_max and P_0, to P_min up to rounding.
+    /// True if amplitudes keep to the limits: exactly to P_max and P_0, to P_min up to rounding.
     pub fn is_feasible(&self, amplitudes: &[f64]) -> bool {
         let total = total(amplitudes);
         amplitudes.len() == self.devices
@@ -123,7 +118,7 @@ impl Limits {
     /// NaN counts as 0 and +∞ as the largest finite number. Allowed amplitudes stay as they are.
     ///
     /// # Panics
-    /// Where there is not one amplitude per device.
+    /// If there is not one amplitude per device.
     pub fn project(&self, amplitudes: &mut [f64]) {
         assert_eq!(amplitudes.len(), self.devices, "amplitudes and devices");
         for p in amplitudes.iter_mut() {

@@ -12,7 +12,7 @@ use lapa::config::BoundForm;
 use super::evaluation::{Evaluation, Objective, ObjectiveError};
 use super::{Limits, Trace};
 
-/// Why a problem cannot be stated.
+/// Error of a problem.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProblemError {
     /// The trace and the limits are for different devices.
@@ -84,10 +84,10 @@ struct Cell {
     nu_at_watt: f64,
 }
 
-/// What is known of a device before its power is.
+/// Sums of a device that do not depend on its power.
 #[derive(Clone, Debug)]
 struct Device {
-    /// Whether it ever sends.
+    /// True if it ever sends.
     sends: bool,
     /// Σ_t d_t·G_k²·c₀²ν₁: channel noise, times P, without artificial noise.
     channel: f64,
@@ -160,8 +160,8 @@ impl Problem {
         &self.trace
     }
 
-    /// What noise each round and device gets with these amplitudes, each round judged by itself, as
-    /// in a run.
+    /// Noise of each round and device with these amplitudes, each round judged by itself, as in a
+    /// run.
     ///
     /// Differs from the paper: it adds artificial noise in every round up to T_th, as the objective
     /// does. A run does not know which crossing is the last, and a round before it that needs none

@@ -1,4 +1,4 @@
-//! What a pilot run leaves.
+//! Trace of a pilot run.
 
 /// The numbers of a pilot run. Arrays over rounds and devices are flat, a round after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ pub enum TraceError {
     /// An array of the wrong length.
     #[error("{name}: {given} numbers, expected {expected}")]
     Length {
-        /// Which array.
+        /// Name of the array.
         name: &'static str,
         /// Its length.
         given: usize,
@@ -40,13 +40,13 @@ pub enum TraceError {
     /// A number without meaning.
     #[error("{name}[{index}] = {value}: expected {allowed}")]
     Value {
-        /// Which array.
+        /// Name of the array.
         name: &'static str,
-        /// Where.
+        /// Index of the number.
         index: usize,
-        /// What is there.
+        /// The number.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
     /// A factor without meaning.
@@ -70,24 +70,25 @@ impl Trace {
         if rounds == 0 || u32::try_from(rounds).is_err() {
             return Err(TraceError::Empty { rounds, devices });
         }
-        let lengths = [
-            ("weights", arrays.weights.len(), rounds * devices),
-            ("sigma_required", arrays.sigma_required.len(), rounds * devices),
-            ("nu_at_watt", arrays.nu_at_watt.len(), rounds * devices),
-            ("trust", arrays.trust.len(), devices),
+        // Squares and products of four of them stay finite.
+        let (any, share) = ((1e30, "a number from 0 to 1e30"), (1.0, "a number from 0 to 1"));
+        let cells = rounds * devices;
+        let table = [
+            ("weights", &arrays.weights, cells, any),
+            ("sigma_required", &arrays.sigma_required, cells, any),
+            ("nu_at_watt", &arrays.nu_at_watt, cells, any),
+            ("quiet_scale_squared", &arrays.quiet_scale_squared, devices, any),
+            ("trust", &arrays.trust, devices, share),
         ];
-        for (name, given, expected) in lengths {
-            if given != expected {
-                return Err(TraceError::Length { name, given, expected });
+        if let Some((name, values, expected, _)) = table.iter().find(|row| row.1.len() != row.2) {
+            let (given, expected) = (values.len(), *expected);
+            return Err(TraceError::Length { name, given, expected });
+        }
+        for (name, values, _, (most, allowed)) in table {
+            if let Some(index) = values.iter().position(|value| !(0.0..=most).contains(value)) {
+                return Err(TraceError::Value { name, index, value: values[index], allowed });
             }
         }
-        // Squares and products of four of them stay finite.
-        let (most, allowed) = (1e30, "a number from 0 to 1e30");
-        check("weights", &arrays.weights, most, allowed)?;
-        check("sigma_required", &arrays.sigma_required, most, allowed)?;
-        check("nu_at_watt", &arrays.nu_at_watt, most, allowed)?;
-        check("quiet_scale_squared", &arrays.quiet_scale_squared, most, allowed)?;
-        check("trust", &arrays.trust, 1.0, "a number from 0 to 1")?;
         Ok(Self { rounds, arrays })
     }
 
@@ -119,17 +120,5 @@ impl Trace {
     /// The numbers.
     pub fn arrays(&self) -> &TraceArrays {
         &self.arrays
-    }
-}
-
-fn check(
-    name: &'static str,
-    values: &[f64],
-    most: f64,
-    allowed: &'static str,
-) -> Result<(), TraceError> {
-    match values.iter().position(|value| !(0.0..=most).contains(value)) {
-        Some(index) => Err(TraceError::Value { name, index, value: values[index], allowed }),
-        None => Ok(()),
     }
 }

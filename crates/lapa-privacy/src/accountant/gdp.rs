@@ -136,7 +136,7 @@ fn ln_delta_of(mu: f64, epsilon: f64) -> f64 {
     }
     let (a, b) = (epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0);
     if a > 1e100 && mu <= a {
-        // Where the products below overflow; the factor erfcx − erfcx ≤ 1 is lost in rounding.
+        // The products below would overflow; the factor erfcx − erfcx ≤ 1 is lost in rounding.
         return (-a * a / 2.0 * (1.0 - 16.0 * f64::EPSILON)).max(f64::MIN);
     }
     let (x, width) = (a * FRAC_1_SQRT_2, mu * FRAC_1_SQRT_2);

@@ -1,4 +1,4 @@
-//! What releases cost together.
+//! Accountants: the composed cost of releases.
 
 pub mod gdp;
 mod naive;
@@ -7,8 +7,9 @@ mod rdp;
 mod zcdp;
 
 pub use gdp::Gdp;
-pub use naive::{Advanced, Naive};
+pub use naive::{Advanced, Classic, Naive};
 pub use pld::{Pld, PldSchedule};
+pub(crate) use rdp::check_order;
 pub use rdp::{Rdp, renyi_divergence};
 pub use zcdp::Zcdp;
 

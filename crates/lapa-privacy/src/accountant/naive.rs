@@ -1,4 +1,5 @@
-//! What the paper's sums amount to: the classic Gaussian formula per release, then composition.
+//! Composition as in the paper: the classic Gaussian formula per release, then basic or advanced
+//! composition.
 //!
 //! Both accountants read ε_t = √(2 ln(1.25/δ))/z_t for each release (Dwork & Roth 2014, Theorem
 //! A.1; the paper's condition on σ, below its eq. (19)). That theorem covers ε_t in (0, 1) only: see
@@ -18,123 +19,74 @@ const UP: f64 = 1.0 + 16.0 * f64::EPSILON;
 
 /// Basic composition: the sum of the releases' ε, as in the paper (Dwork & Roth 2014, Theorem
 /// 3.16).
-#[derive(Clone, Debug, Default)]
-pub struct Naive {
-    releases: Releases,
-}
+pub type Naive = Classic<false>;
 
 /// Advanced composition: √(2 ln(1/δ)·Σε_t²) + Σε_t(e^{ε_t} − 1) with slack δ' = δ (Dwork & Roth
 /// 2014, Theorem 3.20, and for unequal ε_t the looser first step of Kairouz, Oh & Viswanath 2015,
 /// Theorem 3.5).
+pub type Advanced = Classic<true>;
+
+/// Composition of the classic formula, basic or advanced.
 #[derive(Clone, Debug, Default)]
-pub struct Advanced {
-    releases: Releases,
+pub struct Classic<const ADVANCED: bool> {
+    /// Noise multipliers with how often each was used; 0 stands for no noise.
+    releases: Vec<(f64, u32)>,
 }
 
-impl Naive {
+impl<const ADVANCED: bool> Classic<ADVANCED> {
     /// Nothing released yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// δ of the whole, T·δ, for `delta` per release. From 1 on nothing is proved.
+    /// δ of the whole for `delta` per release: T·δ, and (T + 1)·δ with that of the slack. From 1 on
+    /// nothing is proved.
     pub fn total_delta(&self, delta: f64) -> f64 {
-        self.releases.count() * delta
+        let count: f64 = self.releases.iter().map(|&(_, count)| f64::from(count)).sum();
+        if ADVANCED { (count + 1.0) * delta } else { count * delta }
     }
 
-    /// Whether every release is in the range of the classic formula's theorem, ε_t < 1.
+    /// True if every release is in the range of the classic formula's theorem, ε_t < 1.
     pub fn in_range(&self, delta: f64) -> bool {
-        self.releases.in_range(delta)
+        self.releases.iter().all(|&(z, _)| classic(z, delta) < 1.0)
+    }
+
+    /// Σ f(ε_t), ε_t not below.
+    fn sum(&self, delta: f64, f: impl Fn(f64) -> f64) -> f64 {
+        let term = |&(z, count): &(f64, u32)| f64::from(count) * f(classic(z, delta) * UP);
+        self.releases.iter().map(term).fold(0.0, add_up)
     }
 }
 
-impl Advanced {
-    /// Nothing released yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// δ of the whole, (T + 1)·δ, for `delta` per release and as slack. From 1 on nothing is
-    /// proved.
-    pub fn total_delta(&self, delta: f64) -> f64 {
-        (self.releases.count() + 1.0) * delta
-    }
-
-    /// Whether every release is in the range of the classic formula's theorem, ε_t < 1.
-    pub fn in_range(&self, delta: f64) -> bool {
-        self.releases.in_range(delta)
-    }
-}
-
-impl Accountant for Naive {
+impl<const ADVANCED: bool> Accountant for Classic<ADVANCED> {
     fn name(&self) -> &'static str {
-        "naive"
+        if ADVANCED { "advanced" } else { "naive" }
     }
 
     fn compose(&mut self, mechanism: &Mechanism, count: u32) -> Result<(), AccountError> {
-        self.releases.push(self.name(), mechanism, count)
-    }
-
-    /// `delta` is that of each release.
-    fn epsilon(&self, delta: f64) -> Result<f64, AccountError> {
-        check_delta(delta)?;
-        Ok(self.releases.sum(delta, |epsilon| epsilon) * UP)
-    }
-}
-
-impl Accountant for Advanced {
-    fn name(&self) -> &'static str {
-        "advanced"
-    }
-
-    fn compose(&mut self, mechanism: &Mechanism, count: u32) -> Result<(), AccountError> {
-        self.releases.push(self.name(), mechanism, count)
+        check_mechanism(mechanism)?;
+        let noise_multiplier = match *mechanism {
+            Mechanism::Gaussian { noise_multiplier } => noise_multiplier,
+            Mechanism::NonPrivate => 0.0,
+            mechanism => {
+                return Err(AccountError::Unsupported { accountant: self.name(), mechanism });
+            }
+        };
+        if count > 0 {
+            self.releases.push((noise_multiplier, count));
+        }
+        Ok(())
     }
 
     /// `delta` is that of each release, and the slack.
     fn epsilon(&self, delta: f64) -> Result<f64, AccountError> {
         let slack = -2.0 * check_delta(delta)?.ln();
-        let squares = self.releases.sum(delta, |epsilon| epsilon * epsilon);
-        let drift = self.releases.sum(delta, |epsilon| epsilon * epsilon.exp_m1());
-        Ok(((slack * squares).sqrt() + drift) * UP)
-    }
-}
-
-/// Noise multipliers with how often each was used; 0 stands for no noise.
-#[derive(Clone, Debug, Default)]
-struct Releases(Vec<(f64, u32)>);
-
-impl Releases {
-    fn push(
-        &mut self,
-        accountant: &'static str,
-        mechanism: &Mechanism,
-        count: u32,
-    ) -> Result<(), AccountError> {
-        check_mechanism(mechanism)?;
-        let noise_multiplier = match *mechanism {
-            Mechanism::Gaussian { noise_multiplier } => noise_multiplier,
-            Mechanism::NonPrivate => 0.0,
-            mechanism => return Err(AccountError::Unsupported { accountant, mechanism }),
-        };
-        if count > 0 {
-            self.0.push((noise_multiplier, count));
+        if !ADVANCED {
+            return Ok(self.sum(delta, |epsilon| epsilon) * UP);
         }
-        Ok(())
-    }
-
-    fn count(&self) -> f64 {
-        self.0.iter().map(|&(_, count)| f64::from(count)).sum()
-    }
-
-    /// Σ f(ε_t), ε_t not below.
-    fn sum(&self, delta: f64, f: impl Fn(f64) -> f64) -> f64 {
-        let terms = self.0.iter().map(|&(z, count)| f64::from(count) * f(classic(z, delta) * UP));
-        terms.fold(0.0, add_up)
-    }
-
-    fn in_range(&self, delta: f64) -> bool {
-        self.0.iter().all(|&(z, _)| classic(z, delta) < 1.0)
+        let squares = self.sum(delta, |epsilon| epsilon * epsilon);
+        let drift = self.sum(delta, |epsilon| epsilon * epsilon.exp_m1());
+        Ok(((slack * squares).sqrt() + drift) * UP)
     }
 }
 

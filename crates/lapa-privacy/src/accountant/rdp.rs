@@ -16,7 +16,7 @@ pub struct Rdp {
     orders: Vec<f64>,
     /// At each order, what has been released so far.
     divergences: Vec<f64>,
-    /// Whether orders between the given ones may be tried: they are the default, and there was no
+    /// True if orders between the given ones may be tried: they are the default, and there was no
     /// Poisson sample yet, so that the divergence is proportional to its order.
     search: bool,
 }
@@ -157,11 +157,7 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
         Mechanism::PoissonGaussian { adjacency: Adjacency::ReplaceOne, .. } => {
             Err(AccountError::Unsupported { accountant: NAME, mechanism: *mechanism })
         }
-        Mechanism::PoissonGaussian {
-            rate,
-            noise_multiplier,
-            adjacency: Adjacency::ZeroOut | Adjacency::AddRemove,
-        } => {
+        Mechanism::PoissonGaussian { rate, noise_multiplier, .. } => {
             let z = positive("noise multiplier", noise_multiplier)?;
             if check_rate(rate)? == 1.0 {
                 return Ok(order / 2.0 / z / z);
@@ -172,6 +168,6 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
     }
 }
 
-fn check_order(order: f64) -> Result<f64, OutOfRange> {
+pub(crate) fn check_order(order: f64) -> Result<f64, OutOfRange> {
     check("order", order, order > 1.0 && order.is_finite(), "a finite number above 1")
 }

@@ -11,7 +11,7 @@ use crate::range::{check, count, not_negative, positive};
 
 /// The most by which a round's budget differs from the one before.
 const STEP: f64 = 1.1;
-/// How far a round's budget may be from the uniform one.
+/// Range of a round's budget relative to the uniform one.
 const RANGE: (f64, f64) = (0.5, 4.0);
 
 /// Parameters of allocator arb: none.

@@ -297,13 +297,8 @@ impl Allocator for Lapa {
 
     fn restore(&mut self, state: AllocatorState) -> Result<(), AllocateError> {
         let memory: Memory = state.scalars(self.name())?;
-        let total = self.total.unwrap_or(0.0);
-        check(
-            "allocated budget",
-            memory.allocated,
-            (0.0..=total).contains(&memory.allocated),
-            "a number from 0 to the total",
-        )?;
+        let fits = (0.0..=self.total.unwrap_or(0.0)).contains(&memory.allocated);
+        check("allocated budget", memory.allocated, fits, "a number from 0 to the total")?;
         if let Some(error) = memory.pid_error {
             not_negative("PID-like error", error)?;
         }
@@ -326,13 +321,8 @@ impl Allocator for Lapa {
             not_negative("variance of the noise", variance)?;
         }
         for gradient in &state.vectors {
-            let len = gradient.len();
-            check(
-                "length of a gradient",
-                len as f64,
-                len == state.vectors[0].len(),
-                "equal lengths",
-            )?;
+            let (len, fits) = (gradient.len() as f64, gradient.len() == state.vectors[0].len());
+            check("length of a gradient", len, fits, "equal lengths")?;
             for &value in gradient {
                 check("gradient", value.into(), value.is_finite(), "a finite number")?;
             }

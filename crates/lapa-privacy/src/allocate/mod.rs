@@ -6,7 +6,6 @@
 //! [`Basis::Certified`] every device has a capacity of its own.
 
 mod arb;
-mod error;
 pub mod lapa;
 mod optimal_split;
 mod uniform;
@@ -18,11 +17,34 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use arb::{Arb, ArbConfig};
-pub use error::AllocateError;
 pub use lapa::pid::PidError;
 pub use lapa::{Lapa, LapaConfig};
 pub use optimal_split::{OptimalSplit, OptimalSplitConfig};
 pub use uniform::{Uniform, UniformConfig};
+
+use crate::OutOfRange;
+
+/// An allocator that cannot be, or not in this state.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AllocateError {
+    /// A number is out of its range.
+    #[error(transparent)]
+    Parameter(#[from] OutOfRange),
+    /// An allocator of the paper's basis alone.
+    #[error("{0} divides one total budget over the devices: epsilon is required")]
+    NeedsTotal(&'static str),
+    /// The state cannot be read.
+    #[error("the state of the allocator: {0}")]
+    State(String),
+    /// The state was taken from another allocator.
+    #[error("the state belongs to the allocator {found}: expected {expected}")]
+    OtherAllocator {
+        /// The allocator to be restored.
+        expected: &'static str,
+        /// The one the state was taken from.
+        found: String,
+    },
+}
 
 /// Formulas that bound the privacy loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,7 +123,7 @@ pub struct DeviceTranscript<'a> {
 pub struct Ask {
     /// Number k of the device, from 0.
     pub device: u32,
-    /// What is left of the device's capacity, in the currency of its filter. Without meaning on
+    /// Rest of the device's capacity, in the currency of its filter. Without meaning on
     /// the paper's basis.
     pub left: f64,
     /// G_k, as expected.

@@ -18,7 +18,7 @@ impl BuildAllocator for OptimalSplitConfig {
         rounds: u32,
         devices: u32,
     ) -> Result<Box<dyn Allocator>, AllocateError> {
-        let total = total.ok_or(AllocateError::NeedsTotal { allocator: "optimal-split" })?;
+        let total = total.ok_or(AllocateError::NeedsTotal("optimal-split"))?;
         Ok(Box::new(OptimalSplit::paper(total, rounds, devices)?))
     }
 

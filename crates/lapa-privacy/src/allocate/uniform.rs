@@ -33,24 +33,15 @@ impl BuildAllocator for UniformConfig {
 #[derive(Clone, Debug)]
 pub struct Uniform {
     rounds: u32,
-    pot: Option<Pot>,
-}
-
-/// The budget of all devices together, on the paper's basis.
-#[derive(Clone, Copy, Debug)]
-struct Pot {
-    total_epsilon: f64,
-    devices: u32,
+    /// ε^T and K on the paper's basis.
+    pot: Option<(f64, u32)>,
 }
 
 impl Uniform {
     /// ε_k = ε^T/(T·K) in each of T rounds: what the paper calls uniform allocation. Nothing is
     /// left after round T.
     pub fn paper(total_epsilon: f64, rounds: u32, devices: u32) -> Result<Self, AllocateError> {
-        let pot = Pot {
-            total_epsilon: positive("total_epsilon", total_epsilon)?,
-            devices: count("devices", devices)?,
-        };
+        let pot = (positive("total_epsilon", total_epsilon)?, count("devices", devices)?);
         Ok(Self { rounds: count("rounds", rounds)?, pot: Some(pot) })
     }
 
@@ -67,7 +58,7 @@ impl Allocator for Uniform {
     }
 
     fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
-        let Some(Pot { total_epsilon, devices }) = self.pot else {
+        let Some((total_epsilon, devices)) = self.pot else {
             let to_go = rounds_left(self.rounds, round);
             return Costs::plain(asks.iter().map(|ask| ask.left.max(0.0) / to_go).collect(), None);
         };

@@ -1,11 +1,12 @@
-//! How a run begins: what its devices may spend.
+//! Begin of a run: the budgets of its devices.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, ToSql, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, TransactionBehavior, params};
 
 use super::error::{At, LedgerError};
+use super::query::{all, one};
 use super::seal::Seal;
 use super::{DataKey, DeclaredBudget, Ledger};
 use crate::filter::left_of;
@@ -49,7 +50,7 @@ impl Ledger {
 /// The data of a run, if it has begun.
 fn begun(tx: &Connection, path: &Path, run: &str) -> Result<Option<DataKey>, LedgerError> {
     let sql = "SELECT data, partition FROM run JOIN data USING (data) WHERE run = ?";
-    tx.query_row(sql, [run], |row| Ok(DataKey { data: row.get(0)?, partition: row.get(1)? }))
+    one(tx, sql, [run], |row| Ok(DataKey { data: row.get(0)?, partition: row.get(1)? }))
         .optional()
         .at(path)
 }
@@ -65,9 +66,8 @@ fn declare(
     let DataKey { data, partition } = data;
     let sql = "INSERT OR IGNORE INTO data VALUES (?, ?) RETURNING *";
     insert(tx, &mut seal, "data", sql, params![data, partition]).at(path)?;
-    let recorded: String = tx
-        .query_row("SELECT partition FROM data WHERE data = ?", [data], |row| row.get(0))
-        .at(path)?;
+    let sql = "SELECT partition FROM data WHERE data = ?";
+    let recorded: String = one(tx, sql, [data], |row| row.get(0)).at(path)?;
     if recorded != *partition {
         let (data, given) = (data.clone(), partition.clone());
         return Err(LedgerError::Partition { data, recorded, given });
@@ -83,14 +83,8 @@ fn declare(
         let row = params![data, device, terms.kind, terms.delta];
         insert(tx, &mut seal, "account", sql, row).at(path)?;
         let sql = "SELECT kind, delta, spent FROM account WHERE data = ? AND device = ?";
-        let (kind, delta, spent): (String, f64, f64) = tx
-            .prepare_cached(sql)
-            .and_then(|mut sql| {
-                sql.query_row(params![data, device], |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-                })
-            })
-            .at(path)?;
+        let (kind, delta, spent): (String, f64, f64) =
+            one(tx, sql, params![data, device], |row| row.try_into()).at(path)?;
         if (&kind, delta) != (&terms.kind, terms.delta) {
             let shown = |kind: &str, delta: f64| format!("kind {kind} and delta {delta:e}");
             return Err(LedgerError::Terms {
@@ -117,8 +111,7 @@ fn insert(
     sql: &str,
     row: &[&dyn ToSql],
 ) -> rusqlite::Result<()> {
-    let mut sql = tx.prepare_cached(sql)?;
-    sql.query_row(row, |row| seal.toggle(table, row)).optional().map(|_| ())
+    one(tx, sql, row, |row| seal.toggle(table, row)).optional().map(|_| ())
 }
 
 fn resume(
@@ -136,20 +129,13 @@ fn resume(
     }
     let sql = "SELECT device, kind, epsilon, delta, capacity, start_spent FROM declared
                JOIN account USING (data, device) WHERE run = ? ORDER BY device";
-    let mut statement = tx.prepare(sql).at(path)?;
-    let rows = statement
-        .query_map([run], |row| {
-            let terms = DeclaredBudget {
-                kind: row.get(1)?,
-                epsilon: row.get(2)?,
-                delta: row.get(3)?,
-                capacity: row.get(4)?,
-            };
-            let left = left_of(terms.capacity, row.get(5)?);
-            Ok((row.get(0)?, (terms, left)))
-        })
-        .at(path)?;
-    let declared: BTreeMap<u32, (DeclaredBudget, f64)> = rows.collect::<Result<_, _>>().at(path)?;
+    let read = |row: &Row<'_>| {
+        let terms = DeclaredBudget::read(row, 1)?;
+        let left = left_of(terms.capacity, row.get(5)?);
+        Ok((row.get(0)?, (terms, left)))
+    };
+    let declared: BTreeMap<u32, (DeclaredBudget, f64)> =
+        all(tx, sql, [run], read).at(path)?.into_iter().collect();
 
     let others = || {
         let given: BTreeSet<_> = devices.iter().map(|(device, _)| device).collect();

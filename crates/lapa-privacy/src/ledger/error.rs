@@ -1,4 +1,4 @@
-//! What the ledger refuses.
+//! Errors of the ledger.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,13 @@ use rusqlite::{Error, ErrorCode};
 use super::{BUSY_TIMEOUT, Repeat};
 use crate::mechanism::EntropyError;
 
-/// Why the ledger did not record or answer. Nothing was written.
+/// Error of the ledger. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     /// There is no such file.
-    #[error("{}: no such ledger", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{}: no such ledger", .0.display())]
+    Missing(PathBuf),
     /// The file is something else.
     #[error("{}: not a ledger", path.display())]
     NotALedger {
@@ -25,11 +22,8 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// A folder, a pipe or the like.
-    #[error("{}: not a regular file, so it cannot be a ledger", path.display())]
-    NotAFile {
-        /// The obstacle.
-        path: PathBuf,
-    },
+    #[error("{}: not a regular file, so it cannot be a ledger", .0.display())]
+    NotAFile(PathBuf),
     /// The file is empty, which a ledger never is.
     #[error(
         "{}: the file is empty, so the spent budget is unknown: restore the newest copy of the \
@@ -86,7 +80,7 @@ pub enum LedgerError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the damage.
         detail: String,
     },
     /// Another process kept the ledger locked.
@@ -121,7 +115,7 @@ pub enum LedgerError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The cause.
         source: rusqlite::Error,
     },
     /// The file system refused.
@@ -129,7 +123,7 @@ pub enum LedgerError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The operating system gave no randomness for the key of a new ledger.
@@ -137,17 +131,17 @@ pub enum LedgerError {
     Entropy {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: EntropyError,
     },
     /// A number is out of its range.
     #[error("{name} = {value}: expected {allowed}")]
     Parameter {
-        /// Which number.
+        /// Name of the number.
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
     /// A device is named twice in one call.
@@ -170,7 +164,7 @@ pub enum LedgerError {
         /// The partition of this run.
         given: String,
     },
-    /// What a device has spent was counted in another way.
+    /// The spending of a device was counted in another way.
     #[error(
         "device {device} of data {data} was declared with {recorded}, but this run declares {given}: \
          the kind of filter and delta must stay the same (they follow from privacy.delta, \
@@ -191,17 +185,14 @@ pub enum LedgerError {
     Resumed {
         /// The run.
         run: String,
-        /// What it was begun with.
+        /// Terms at its begin.
         recorded: String,
-        /// What it was resumed with.
+        /// Terms at its resumption.
         given: String,
     },
     /// The run was never begun.
-    #[error("run {run} is not in this ledger: begin the run before its first round")]
-    NotBegun {
-        /// The run.
-        run: String,
-    },
+    #[error("run {0} is not in this ledger: begin the run before its first round")]
+    NotBegun(String),
     /// The run was begun without this device.
     #[error("run {run} began without device {device}")]
     UnknownDevice {
@@ -215,9 +206,9 @@ pub enum LedgerError {
     Repeat {
         /// The run.
         run: String,
-        /// How the run began.
+        /// Rule at its begin.
         recorded: Repeat,
-        /// What was asked for.
+        /// The requested rule.
         given: Repeat,
     },
     /// A repeated round would release something else under the same key.
@@ -248,25 +239,22 @@ pub enum LedgerError {
         round: u32,
         /// The device.
         device: u32,
-        /// What it costs.
+        /// Its cost.
         cost: f64,
-        /// What is left.
+        /// Rest of the budget.
         left: f64,
     },
     /// Something without noise was given a finite cost.
     #[error("{what} has no noise, so its cost must be infinite, not {cost}")]
     NonPrivate {
-        /// What it was.
+        /// Description of the release.
         what: String,
         /// Its cost.
         cost: f64,
     },
     /// The event has a number that is not finite.
-    #[error("the event cannot be recorded because it has a number that is not finite: {event}")]
-    Unrecordable {
-        /// The event.
-        event: String,
-    },
+    #[error("the event cannot be recorded because it has a number that is not finite: {0}")]
+    Unrecordable(String),
 }
 
 /// Gives SQLite's errors the path of the ledger, and names to those a user can do something about.
@@ -280,12 +268,9 @@ impl<T> At<T> for rusqlite::Result<T> {
             let path = path.to_path_buf();
             match source.sqlite_error_code() {
                 Some(ErrorCode::NotADatabase) => LedgerError::NotALedger { path },
-                Some(ErrorCode::DatabaseCorrupt) => {
-                    LedgerError::Corrupt { path, detail: source.to_string() }
-                }
                 Some(ErrorCode::DatabaseBusy) => LedgerError::Busy { path },
                 Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { path },
-                _ if is_strange(&source) => {
+                code if code == Some(ErrorCode::DatabaseCorrupt) || is_strange(&source) => {
                     LedgerError::Corrupt { path, detail: source.to_string() }
                 }
                 _ => LedgerError::Sqlite { path, source },

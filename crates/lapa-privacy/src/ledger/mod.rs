@@ -52,13 +52,13 @@ use error::At;
 use place::Place;
 use seal::KEY_BYTES;
 
-/// How long a process waits for another one's round.
+/// Time that a process waits for another one's round.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pause between attempts where SQLite does not wait by itself.
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// What SQLite calls a database without a file.
+/// SQLite's name of a database without a file.
 const MEMORY: &str = ":memory:";
 
 /// A record of releases in a file.
@@ -96,7 +96,7 @@ pub struct DeclaredBudget {
     pub capacity: f64,
 }
 
-/// What it means to record a round again, after a crash. Fixed for a run by its first round.
+/// Rule for recording a round again, after a crash. Fixed for a run by its first round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
     /// A seeded simulation makes the same release again, which costs nothing more. The run's name
@@ -145,7 +145,7 @@ impl Ledger {
     /// Opens a ledger to read what was spent, also where nothing can be written.
     pub fn open_read_only(path: &Path) -> Result<Self, LedgerError> {
         if !place::is_there(path)? {
-            return Err(LedgerError::Missing { path: path.to_path_buf() });
+            return Err(LedgerError::Missing(path.to_path_buf()));
         }
         let read = |from: &Path| {
             let ledger = Self::connect(path, from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -201,12 +201,12 @@ impl Ledger {
         Ok(seal::hmac(&key, bytes))
     }
 
-    /// Whether the ledger is gone with the process.
+    /// True if the ledger is gone with the process.
     pub fn is_in_memory(&self) -> bool {
         self.path == Path::new(MEMORY)
     }
 
-    /// Where the ledger is.
+    /// Path of the ledger.
     pub fn path(&self) -> &Path {
         &self.path
     }

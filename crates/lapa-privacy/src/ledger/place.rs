@@ -72,7 +72,7 @@ impl Place {
 pub(super) fn is_there(path: &Path) -> Result<bool, LedgerError> {
     for name in BESIDE.map(|suffix| beside(path, suffix)) {
         if fs::symlink_metadata(&name).is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(LedgerError::NotAFile { path: name });
+            return Err(LedgerError::NotAFile(name));
         }
     }
     let metadata = match fs::metadata(path) {
@@ -81,7 +81,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, LedgerError> {
     };
     let path = path.to_path_buf();
     match (metadata.is_file(), metadata.len()) {
-        (false, _) => Err(LedgerError::NotAFile { path }),
+        (false, _) => Err(LedgerError::NotAFile(path)),
         (true, 0) => Err(LedgerError::Empty { path }),
         (true, _) => Ok(true),
     }

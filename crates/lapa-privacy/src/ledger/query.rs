@@ -1,8 +1,8 @@
-//! What the ledger knows.
+//! Queries of the ledger.
 
 use std::path::Path;
 
-use rusqlite::{OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use super::error::{At, LedgerError};
 use super::{DeclaredBudget, Ledger};
@@ -23,11 +23,11 @@ pub struct Entry {
     pub device: u32,
     /// 1, and one more for each time the round was charged again.
     pub attempt: u32,
-    /// What was released.
+    /// The released event.
     pub event: Event,
     /// The cost that was granted.
     pub granted: f64,
-    /// What was charged.
+    /// The charged cost.
     pub cost: f64,
 }
 
@@ -46,25 +46,25 @@ pub struct Declaration {
     pub budget: DeclaredBudget,
     /// Spending on the device's data before the run began.
     pub spent_at_start: f64,
-    /// What has been spent on the device's data, by all runs.
+    /// Spending on the device's data, by all runs.
     pub spent: f64,
 }
 
 impl Ledger {
-    /// What has been spent on a device's data by all runs, rounded up; `None` if no run declared
+    /// Spending on a device's data by all runs, rounded up; `None` if no run declared
     /// the device.
     pub fn spent(&self, data: &str, device: u32) -> Result<Option<f64>, LedgerError> {
-        self.number(
-            "SELECT spent FROM account WHERE data = ? AND device = ?",
-            params![data, device],
-        )
+        let sql = "SELECT spent FROM account WHERE data = ? AND device = ?";
+        one(&self.conn, sql, params![data, device], |row| row.get(0)).optional().at(&self.path)
     }
 
     /// Spending on a device's data, by all runs, before a run began; rounded up.
     pub fn spent_at_start(&self, run: &str, device: u32) -> Result<f64, LedgerError> {
         let sql = "SELECT start_spent FROM declared WHERE run = ? AND device = ?";
-        let missing = || LedgerError::UnknownDevice { run: run.to_string(), device };
-        self.number(sql, params![run, device])?.ok_or_else(missing)
+        one(&self.conn, sql, params![run, device], |row| row.get(0))
+            .optional()
+            .at(&self.path)?
+            .ok_or_else(|| LedgerError::UnknownDevice { run: run.to_string(), device })
     }
 
     /// True if nothing was ever released on this ledger.
@@ -73,7 +73,7 @@ impl Ledger {
         self.conn.query_row(sql, [], |row| row.get(0)).at(&self.path)
     }
 
-    /// What a run has itself spent on a device, in all rounds or in those before one: its costs
+    /// Spending of a run itself on a device, in all rounds or in those before one: its costs
     /// added by [`add_up`](super::add_up) round by round. All attempts count.
     pub fn own_spent(
         &self,
@@ -84,8 +84,8 @@ impl Ledger {
         self.expect(run, device)?;
         let sql = "SELECT cost FROM record WHERE run = ?1 AND device = ?2 AND event IS NOT NULL
                    AND (?3 IS NULL OR round < ?3) ORDER BY round, attempt";
-        let costs: Vec<f64> =
-            self.rows(sql, params![run, device, before_round], |row| row.get(0))?;
+        let before = params![run, device, before_round];
+        let costs = all(&self.conn, sql, before, |row| row.get(0)).at(&self.path)?;
         Ok(costs.into_iter().fold(0.0, super::add_up))
     }
 
@@ -111,28 +111,20 @@ impl Ledger {
         self.recorded("", [])
     }
 
-    /// What every run declared, by data, device, and in the order the runs began.
+    /// Declarations of all runs, by data, device, and in the order the runs began.
     pub fn declarations(&self) -> Result<Vec<Declaration>, LedgerError> {
         let sql = "SELECT run, data, partition, device, kind, epsilon, delta, capacity,
                    start_spent, spent FROM declared
                    JOIN account USING (data, device) JOIN data USING (data)
                    ORDER BY data, device, declared.rowid";
-        self.rows(sql, [], |row| {
-            Ok(Declaration {
-                run: row.get(0)?,
-                data: row.get(1)?,
-                partition: row.get(2)?,
-                device: row.get(3)?,
-                budget: DeclaredBudget {
-                    kind: row.get(4)?,
-                    epsilon: row.get(5)?,
-                    delta: row.get(6)?,
-                    capacity: row.get(7)?,
-                },
-                spent_at_start: row.get(8)?,
-                spent: row.get(9)?,
-            })
-        })
+        let read = |row: &Row<'_>| {
+            let (run, data, partition, device) =
+                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            let budget = DeclaredBudget::read(row, 4)?;
+            let (spent_at_start, spent) = (row.get(8)?, row.get(9)?);
+            Ok(Declaration { run, data, partition, device, budget, spent_at_start, spent })
+        };
+        all(&self.conn, sql, [], read).at(&self.path)
     }
 
     /// The run was begun with the device.
@@ -140,12 +132,11 @@ impl Ledger {
         let has = |sql, params: &[&dyn rusqlite::ToSql]| {
             self.conn.prepare_cached(sql).and_then(|mut sql| sql.exists(params)).at(&self.path)
         };
-        let name = || run.to_string();
         if !has("SELECT 1 FROM run WHERE run = ?", &[&run])? {
-            return Err(LedgerError::NotBegun { run: name() });
+            return Err(LedgerError::NotBegun(run.into()));
         }
         if !has("SELECT 1 FROM declared WHERE run = ? AND device = ?", &[&run, &device])? {
-            return Err(LedgerError::UnknownDevice { run: name(), device });
+            return Err(LedgerError::UnknownDevice { run: run.into(), device });
         }
         Ok(())
     }
@@ -156,12 +147,12 @@ impl Ledger {
              JOIN run USING (run) JOIN data USING (data)
              WHERE event IS NOT NULL {only} ORDER BY id"
         );
-        let rows = self.rows(&sql, params, |row| {
-            let event = event_of(&row.get::<_, String>(8)?, &self.path);
+        let read = |row: &Row<'_>| {
             let (run, data, partition) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (round, device, attempt) = (row.get(3)?, row.get(4)?, row.get(5)?);
             let (granted, cost) = (row.get(6)?, row.get(7)?);
-            Ok(event.map(|event| Entry {
+            let event = event_of(&row.get::<_, String>(8)?, &self.path);
+            let entry = |event| Entry {
                 run,
                 data,
                 partition,
@@ -171,28 +162,38 @@ impl Ledger {
                 event,
                 granted,
                 cost,
-            }))
-        })?;
-        rows.into_iter().collect()
+            };
+            Ok(event.map(entry))
+        };
+        all(&self.conn, &sql, params, read).at(&self.path)?.into_iter().collect()
     }
+}
 
-    fn number(&self, sql: &str, params: impl Params) -> Result<Option<f64>, LedgerError> {
-        self.conn
-            .prepare_cached(sql)
-            .and_then(|mut sql| sql.query_row(params, |row| row.get(0)).optional())
-            .at(&self.path)
-    }
+/// The row that a query gives.
+pub(super) fn one<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    conn.prepare_cached(sql)?.query_row(params, read)
+}
 
-    fn rows<T>(
-        &self,
-        sql: &str,
-        params: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, LedgerError> {
-        self.conn
-            .prepare_cached(sql)
-            .and_then(|mut sql| sql.query_map(params, read)?.collect())
-            .at(&self.path)
+/// All rows that a query gives.
+pub(super) fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    conn.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+impl DeclaredBudget {
+    /// The columns kind, epsilon, delta and capacity from column `first` on.
+    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        let (kind, epsilon) = (row.get(first)?, row.get(first + 1)?);
+        Ok(Self { kind, epsilon, delta: row.get(first + 2)?, capacity: row.get(first + 3)? })
     }
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, ToSql, Transaction, TransactionBehavior, param
 
 use super::error::{At, LedgerError};
 use super::place::Place;
-use super::query::event_of;
+use super::query::{event_of, one};
 use super::seal::Seal;
 use super::{Ledger, Repeat, Request};
 use crate::Event;
@@ -153,11 +153,9 @@ impl Round<'_> {
     fn agree(&mut self, repeat: Repeat) -> Result<(), LedgerError> {
         let Self { ref tx, path, run, .. } = *self;
         let run = || run.to_string();
-        let recorded: Option<String> = tx
-            .prepare_cached("SELECT repeat FROM run WHERE run = ?")
-            .and_then(|mut sql| sql.query_row([self.run], |row| row.get(0)).optional())
-            .at(path)?
-            .ok_or_else(|| LedgerError::NotBegun { run: run() })?;
+        let sql = "SELECT repeat FROM run WHERE run = ?";
+        let recorded = one(tx, sql, [self.run], |row| row.get::<_, Option<String>>(0)).optional();
+        let recorded = recorded.at(path)?.ok_or_else(|| LedgerError::NotBegun(run()))?;
         match recorded.as_deref().and_then(Repeat::from_name) {
             Some(recorded) if recorded != repeat => {
                 Err(LedgerError::Repeat { run: run(), recorded, given: repeat })
@@ -178,36 +176,26 @@ impl Round<'_> {
     fn last(&self, device: u32) -> Result<Option<(u32, f64, Option<Row>)>, LedgerError> {
         let sql = "SELECT attempt, asked, share, cost, event FROM record
                    WHERE run = ? AND device = ? AND round = ? ORDER BY attempt DESC LIMIT 1";
-        self.tx
-            .prepare_cached(sql)
-            .and_then(|mut sql| {
-                sql.query_row(params![self.run, device, self.round], |row| {
-                    let event: Option<String> = row.get(4)?;
-                    let released = match event {
-                        Some(event) => Some((row.get(2)?, row.get(3)?, event)),
-                        None => None,
-                    };
-                    Ok((row.get(0)?, row.get(1)?, released))
-                })
-                .optional()
-            })
-            .at(self.path)
+        let read = |row: &rusqlite::Row<'_>| {
+            let event: Option<String> = row.get(4)?;
+            let released: rusqlite::Result<Option<Row>> =
+                event.map(|event| Ok((row.get(2)?, row.get(3)?, event))).transpose();
+            Ok((row.get(0)?, row.get(1)?, released?))
+        };
+        let last = one(&self.tx, sql, params![self.run, device, self.round], read);
+        last.optional().at(self.path)
     }
 
-    /// What a request may spend: as recorded, if the round is replayed, else what fits.
+    /// Decision on a request: the recorded one if the round is replayed, else what fits.
     fn decide(&self, request: &Request, repeat: Repeat, floor: f64) -> Result<Offer, LedgerError> {
         let (request, last) = (*request, self.last(request.device)?);
         let (spent, left) = self.left(request.device)?;
         let mut offer = Offer { request, attempt: 1, spent, left, granted: None, replayed: None };
         match last {
             Some((_, asked, released)) if repeat == Repeat::Replay => {
-                let released = match released {
-                    Some((granted, cost, event)) => {
-                        offer.granted = Some(granted);
-                        Some((cost, event_of(&event, self.path)?))
-                    }
-                    None => None,
-                };
+                offer.granted = released.as_ref().map(|(granted, ..)| *granted);
+                let read = |(_, cost, event): Row| Ok((cost, event_of(&event, self.path)?));
+                let released = released.map(read).transpose()?;
                 if asked != request.cost {
                     let recorded = shown(asked, released.as_ref().map(|(_, event)| event));
                     return Err(self.conflict(&request, recorded, shown(request.cost, None)));
@@ -264,23 +252,19 @@ impl Round<'_> {
                    AND account.data = declared.data
                    AND account.device = declared.device AND account.device = ?3";
         let charged = self.tx.prepare_cached(sql);
-        charged.and_then(|mut sql| sql.execute(params![spent, self.run, device])).at(self.path)?;
-        Ok(())
+        let charged = charged.and_then(|mut sql| sql.execute(params![spent, self.run, device]));
+        charged.at(self.path).map(drop)
     }
 
-    /// What a device has spent over all runs, and what is left to this one.
+    /// Spending of a device over all runs, and the rest for this one.
     fn left(&self, device: u32) -> Result<(f64, f64), LedgerError> {
         let sql = "SELECT spent, capacity FROM declared JOIN account USING (data, device)
                    WHERE run = ? AND device = ?";
-        let (spent, capacity) = self
-            .tx
-            .prepare_cached(sql)
-            .and_then(|mut sql| {
-                sql.query_row(params![self.run, device], |row| Ok((row.get(0)?, row.get(1)?)))
-                    .optional()
-            })
-            .at(self.path)?
-            .ok_or_else(|| LedgerError::UnknownDevice { run: self.run.to_string(), device })?;
+        let (spent, capacity): (f64, f64) =
+            one(&self.tx, sql, params![self.run, device], |row| row.try_into())
+                .optional()
+                .at(self.path)?
+                .ok_or_else(|| LedgerError::UnknownDevice { run: self.run.to_string(), device })?;
         Ok((spent, left_of(capacity, spent)))
     }
 
@@ -315,19 +299,14 @@ impl Round<'_> {
         attempt: u32,
         released: Option<(f64, f64, String)>,
     ) -> Result<(), LedgerError> {
+        let Self { ref tx, path, run, round, ref mut seal, .. } = *self;
         let Request { device, cost: asked } = request;
-        let (share, cost, event) = match released {
-            Some((share, cost, event)) => (Some(share), Some(cost), Some(event)),
-            None => (None, None, None),
-        };
-        self.tx
-            .prepare_cached("INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *")
-            .and_then(|mut sql| {
-                let (run, round) = (self.run, self.round);
-                let row = params![run, device, round, attempt, asked, share, cost, event];
-                sql.query_row(row, |row| self.seal.toggle("record", row))
-            })
-            .at(self.path)
+        let (share, cost, event) = released.map_or((None, None, None), |(share, cost, event)| {
+            (Some(share), Some(cost), Some(event))
+        });
+        let sql = "INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *";
+        let row = params![run, device, round, attempt, asked, share, cost, event];
+        one(tx, sql, row, |row| seal.toggle("record", row)).at(path)
     }
 }
 
@@ -344,7 +323,7 @@ fn shown(cost: f64, event: Option<&Event>) -> String {
 /// The event as JSON. JSON has no infinities, and a record that reads back as something else is
 /// none.
 fn recordable(event: &Event) -> Result<String, LedgerError> {
-    let refused = || LedgerError::Unrecordable { event: format!("{event:?}") };
+    let refused = || LedgerError::Unrecordable(format!("{event:?}"));
     let text = serde_json::to_string(event).map_err(|_| refused())?;
     match serde_json::from_str::<Event>(&text) {
         Ok(same) if same == *event => Ok(text),

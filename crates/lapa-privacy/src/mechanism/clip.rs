@@ -8,16 +8,16 @@ pub const CLIP_MARGIN: f64 = 1.0 - 1e-5;
 /// [`clip`], which takes norms in f64.
 const SMALLEST_CLIP_NORM: f64 = 1e-30;
 
-/// What [`clip`] did.
+/// Result of [`clip`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clipped {
     /// ‖g‖ before clipping: private.
     pub norm: f64,
-    /// Whether the vector was scaled.
+    /// True if the vector was scaled.
     pub clipped: bool,
 }
 
-/// Why [`clip`] left a vector as it was.
+/// Error of [`clip`], which leaves the vector unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClipError {
     /// A coordinate is not finite.
@@ -29,11 +29,8 @@ pub enum ClipError {
         value: f32,
     },
     /// No vector can be clipped to this norm.
-    #[error("clip_norm = {value}: expected a finite number from {SMALLEST_CLIP_NORM:e}")]
-    ClipNorm {
-        /// C
-        value: f64,
-    },
+    #[error("clip_norm = {0}: expected a finite number from {SMALLEST_CLIP_NORM:e}")]
+    ClipNorm(f64),
 }
 
 /// g·min(1, C/‖g‖): the paper's eq. (17). After it ‖g‖ ≤ C, rounding included.
@@ -41,7 +38,7 @@ pub enum ClipError {
 /// Differs from the paper: C is [`CLIP_MARGIN`]·C.
 pub fn clip(vector: &mut [f32], clip_norm: f64) -> Result<Clipped, ClipError> {
     if !(clip_norm >= SMALLEST_CLIP_NORM && clip_norm.is_finite()) {
-        return Err(ClipError::ClipNorm { value: clip_norm });
+        return Err(ClipError::ClipNorm(clip_norm));
     }
     // Squares of finite f32 sum up to less than f64 holds, so that a norm that is not finite has a
     // coordinate that is not.

@@ -12,7 +12,7 @@ use crate::range::{OutOfRange, check};
 
 const SMALLEST_SIGMA: f64 = 1.0 / 1024.0;
 const LARGEST_SIGMA: f64 = (1u64 << 40) as f64;
-/// What the smallest σ needs.
+/// Shift for the smallest σ.
 const LARGEST_SHIFT: u32 = 51;
 
 /// P(y) ∝ e^{−y²/2σ²} on the integers y.

@@ -16,7 +16,7 @@ use crate::range::{OutOfRange, check, positive};
 /// Sums stay below this; noise does so too, and i64 holds both together.
 const SUM_END: f64 = (1u64 << 62) as f64;
 
-/// Why there is no such grid or no such release.
+/// Error of a grid or of a release on it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GridError {
     /// A number is out of its range.
@@ -31,7 +31,7 @@ pub enum GridError {
         step: f64,
         /// Clipping norm C.
         clip_norm: f64,
-        /// How many samples are summed.
+        /// Number of samples in the sum.
         samples: u64,
     },
 }
@@ -88,7 +88,7 @@ impl Grid {
 
     /// (sum + noise)·γ/denominator, where the denominator is public.
     ///
-    /// How long the noise took tells something about it: send the whole vector at once.
+    /// The time that the noise took tells something about it: send the whole vector at once.
     pub fn release<R: Rng + ?Sized>(
         &self,
         sum: &[i64],

@@ -31,7 +31,7 @@ pub enum Receiver {
 /// The base station's side of an uplink that all devices share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noma {
-    /// How a device is told from those not yet decoded.
+    /// Receiver that separates a device from those not yet decoded.
     pub receiver: Receiver,
     /// All interference is cancelled, also that of devices decoded later, as the paper assumes.
     /// Nothing is left to null, so every receiver is then the matched one: SINR = p_k²‖h_k‖²/σ².
@@ -40,18 +40,18 @@ pub struct Noma {
     pub noise: Watt,
 }
 
-/// How a device is heard. The ratios are linear, not decibels.
+/// Link of a device. The ratios are linear, not decibels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Link {
-    /// p_k²‖h_k‖²/σ²: what is heard of a device alone.
+    /// p_k²‖h_k‖²/σ²: signal-to-noise ratio of the device alone.
     pub snr: f64,
-    /// What is left of it beside the devices decoded later; never above the SNR.
+    /// Signal to interference and noise ratio beside the devices decoded later; never above the SNR.
     pub sinr: f64,
     /// Place in the order of decoding, from 0.
     pub position: u32,
 }
 
-/// What the base station applies to the received signal.
+/// Successive interference cancellation of the base station.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sic {
     /// The devices in the order of decoding.
@@ -62,7 +62,7 @@ pub struct Sic {
     pub receivers: Channels,
 }
 
-/// Why there is no SINR.
+/// Error of a receiver.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NomaError {
@@ -83,7 +83,7 @@ pub enum NomaError {
     /// No power.
     #[error("transmit power of device {device} = {} W: expected a finite number from 0", .power.0)]
     Power {
-        /// Which device.
+        /// The device.
         device: usize,
         /// Its power.
         power: Watt,
@@ -94,7 +94,7 @@ pub enum NomaError {
          check its channel, its power and the noise"
     )]
     Snr {
-        /// Which device.
+        /// The device.
         device: usize,
         /// Its SNR.
         snr: f64,
@@ -127,7 +127,7 @@ const MIN_SNR: f64 = 1e-100;
 const MIN_SHARE: f64 = 1e-10;
 
 impl Noma {
-    /// How each device is heard, in the order of devices. Work and memory are linear in devices.
+    /// Links of the devices, in their order. Work and memory are linear in devices.
     ///
     /// SINR: p_k²|r_k·h_k|² / (Σ_{i after k} p_i²|r_k·h_i|² + ‖r_k‖²σ²), the paper's eq. (6).
     /// Differs from the paper: the devices are in the order of decoding, not of their index.
@@ -170,8 +170,7 @@ impl Noma {
         let mut unit = vec![Complex64::ZERO; antennas];
         let mut combiner = vec![Complex64::ZERO; antennas];
         for (position, &device) in order.iter().enumerate().rev() {
-            let position = position as u32;
-            let device = device as usize;
+            let (position, device) = (position as u32, device as usize);
             let snr = snrs[device];
             if snr == 0.0 {
                 // The last in the order, so nothing was written to the combiner yet.
@@ -183,36 +182,52 @@ impl Noma {
                 *u = heard(*h, powers[device], sigma) / amplitude;
             }
             combiner.copy_from_slice(&unit);
-            let share = match self.receiver {
-                _ if self.perfect_sic => 1.0,
-                Receiver::Matched => {
-                    let share = 1.0 / covariance.form(&unit);
-                    covariance.add(&mut unit, amplitude);
-                    share
-                }
-                Receiver::ZeroForcing => {
-                    let share = nulled.null(&mut combiner);
-                    if share <= MIN_SHARE {
-                        let undecoded = nulled.len();
-                        return Err(NomaError::RankDeficient { device, undecoded, antennas });
-                    }
-                    nulled.push(&combiner, share);
-                    scale(&mut combiner, 1.0 / share);
-                    share
-                }
-                Receiver::Mmse => {
-                    let share = covariance.solve(&mut combiner);
-                    scale(&mut combiner, 1.0 / share);
-                    covariance.add(&mut unit, amplitude);
-                    share
-                }
-            };
+            let share = self.receive(
+                device,
+                amplitude,
+                &mut unit,
+                &mut combiner,
+                &mut covariance,
+                &mut nulled,
+            )?;
             scale(&mut combiner, 1.0 / (amplitude * sigma));
             // Rounding must not lift a device above what is heard of it alone.
             let link = Link { snr, sinr: snr * share.min(1.0), position };
             visit(device, link, &combiner);
         }
         Ok(order)
+    }
+
+    /// Share of the SNR of a device heard as g = amplitude·unit that the receiver leaves. `combiner`,
+    /// which begins as `unit`, becomes the receiver; `unit` is used up.
+    fn receive(
+        &self,
+        device: usize,
+        amplitude: f64,
+        unit: &mut [Complex64],
+        combiner: &mut [Complex64],
+        covariance: &mut Cholesky,
+        nulled: &mut Basis,
+    ) -> Result<f64, NomaError> {
+        let share = match self.receiver {
+            _ if self.perfect_sic => return Ok(1.0),
+            Receiver::Matched => 1.0 / covariance.form(unit),
+            Receiver::ZeroForcing => nulled.null(combiner),
+            Receiver::Mmse => covariance.solve(combiner),
+        };
+        if self.receiver == Receiver::ZeroForcing {
+            if share <= MIN_SHARE {
+                let (undecoded, antennas) = (nulled.len(), unit.len());
+                return Err(NomaError::RankDeficient { device, undecoded, antennas });
+            }
+            nulled.push(combiner, share);
+        } else {
+            covariance.add(unit, amplitude);
+        }
+        if self.receiver != Receiver::Matched {
+            scale(combiner, 1.0 / share);
+        }
+        Ok(share)
     }
 
     /// p_k²‖h_k‖²/σ² of every device, once all input is known to be good.

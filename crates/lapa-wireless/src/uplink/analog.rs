@@ -5,7 +5,8 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
-use super::{MAGNITUDES, UplinkError, check, check_magnitude, check_sinr};
+use super::{MAGNITUDES, UplinkError, check_magnitude, check_sinr};
+use crate::error::check;
 
 /// One device's uplink without bits: every coordinate is the real part of one complex symbol,
 /// s = v/c with a public scale c, and the base station reads v̂ = c·Re ŝ.
@@ -45,7 +46,7 @@ impl Analog {
         check("sigma_artificial", sigma_artificial, fits(sigma_artificial), allowed)?;
         check("dimension", dimension as f64, dimension > 0, "1 or more")?;
         let scale = (norm_bound / (dimension as f64).sqrt()).hypot(sigma_artificial);
-        check_magnitude("scale", scale)
+        Ok(check_magnitude("scale", scale)?)
     }
 
     /// c·√ν with ν = σ_n²/(2p²‖h‖²) = 1/(2·SNR): the error per coordinate that the receiver's noise

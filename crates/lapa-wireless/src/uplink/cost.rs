@@ -1,10 +1,11 @@
-//! What a transmission costs.
+//! Cost of a transmission.
 
-use super::{Quantizer, UplinkError, check};
+use super::{Quantizer, UplinkError};
+use crate::error::check;
 use crate::ser::Modulation;
 use crate::units::{Hertz, Joule, Second, Watt};
 
-/// How values become symbols.
+/// Coding of values as symbols.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coding {
     /// One symbol for each value.
@@ -48,7 +49,7 @@ pub fn airtime(symbols: usize, symbol_rate: Hertz) -> Result<Second, UplinkError
     Ok(Second(symbols as f64 / rate))
 }
 
-/// What a device radiates in that time: exact for digital symbols, which have unit mean power, and
+/// Energy of a device in that time: exact for digital symbols, which have unit mean power, and
 /// an upper bound for analog ones.
 pub fn energy(power: Watt, airtime: Second) -> Joule {
     power * airtime

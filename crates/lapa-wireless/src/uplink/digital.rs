@@ -57,7 +57,7 @@ pub struct Digital {
     crossings: Vec<f64>,
 }
 
-/// What happened to one update on its way.
+/// Errors of one update on its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DigitalReport {
     /// Values outside of the quantizer's range, or not a number.
@@ -148,7 +148,7 @@ impl Digital {
         errors
     }
 
-    /// Where noise that reaches a boundary, if there is one, takes a position.
+    /// Position after noise that reaches a boundary, if there is one.
     fn moved<R: Rng + ?Sized>(&self, position: u32, rng: &mut R) -> u32 {
         let top = self.axis.levels() - 1;
         if top == 1 {

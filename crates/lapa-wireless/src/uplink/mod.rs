@@ -1,4 +1,4 @@
-//! What the base station decodes of what devices sent.
+//! Uplinks: transmission of updates, and their decoding by the base station.
 //!
 //! [`Analog`] and [`Digital`] are quick models of one device's link, given its SINR. [`Signal`] sends
 //! the symbols of all devices over one channel at once and decodes them: slow, but nothing about
@@ -18,10 +18,10 @@ pub use digital::{Digital, DigitalConfig, DigitalReport};
 pub use quantizer::Quantizer;
 pub use signal::{Signal, SignalConfig, SymbolConfig, Symbols};
 
-use crate::OutOfRange;
+use crate::error::{OutOfRange, check};
 use crate::noma::NomaError;
 
-/// Why nothing can be sent.
+/// Error of an uplink.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum UplinkError {
     /// A parameter out of its range.
@@ -33,17 +33,17 @@ pub enum UplinkError {
     /// Nothing arrives of one of several devices.
     #[error("no signal from device {device}: leave it out, or raise its power")]
     Silent {
-        /// Which.
+        /// The device.
         device: usize,
     },
     /// One scale and one update of the same length is wanted for each device.
     #[error("{name}: {value} given, {expected} expected")]
     Count {
-        /// What was counted.
+        /// Name of the things counted.
         name: &'static str,
-        /// How many there are.
+        /// Given number.
         value: usize,
-        /// How many there should be.
+        /// Expected number.
         expected: usize,
     },
     /// There is no receiver that separates the devices.
@@ -55,20 +55,11 @@ pub enum UplinkError {
 const MAGNITUDES: std::ops::RangeInclusive<f64> = 1e-36..=1e36;
 
 /// A scale or a range.
-fn check_magnitude(name: &'static str, value: f64) -> Result<f64, UplinkError> {
+fn check_magnitude(name: &'static str, value: f64) -> Result<f64, OutOfRange> {
     check(name, value, MAGNITUDES.contains(&value), "from 1e-36 to 1e36")
 }
 
 /// A signal-to-noise ratio; ∞ is a link without noise.
-fn check_sinr(value: f64) -> Result<f64, UplinkError> {
+fn check_sinr(value: f64) -> Result<f64, OutOfRange> {
     check("sinr", value, value >= 0.0, "0 or more")
-}
-
-fn check(
-    name: &'static str,
-    value: f64,
-    fits: bool,
-    allowed: &'static str,
-) -> Result<f64, UplinkError> {
-    if fits { Ok(value) } else { Err(OutOfRange { name, value, allowed }.into()) }
 }

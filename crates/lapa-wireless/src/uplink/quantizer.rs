@@ -2,7 +2,8 @@
 
 use rand::Rng;
 
-use super::{UplinkError, check, check_magnitude};
+use super::{UplinkError, check_magnitude};
+use crate::error::check;
 
 /// 2^bits levels spread evenly over [−range, range], both ends included. 0 lies between two.
 ///

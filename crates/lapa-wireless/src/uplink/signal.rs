@@ -50,13 +50,13 @@ pub struct Signal {
     pub channels: Channels,
     /// p_k² of each device.
     pub powers: Vec<Watt>,
-    /// How signals are separated, and σ².
+    /// Receiver of the base station, and σ².
     pub noma: Noma,
-    /// What is sent.
+    /// Symbols that are sent.
     pub symbols: Symbols,
 }
 
-/// What the devices send.
+/// Symbols of the devices.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Symbols {
     /// s = v/c.
@@ -128,10 +128,10 @@ struct Air {
     noise_std: f64,
     /// s_k
     sent: Vec<Complex64>,
-    /// What the base station takes for s_k.
+    /// Decision of the base station on s_k.
     decided: Vec<Complex64>,
     noise: Vec<Complex64>,
-    /// What is left on the antennas when the next device is decoded.
+    /// Rest on the antennas when the next device is decoded.
     rest: Vec<Complex64>,
 }
 

@@ -36,7 +36,7 @@ impl Covariance {
         Self::Full { vectors: matrix.clone(), matrix, roots: vec![1.0; n] }
     }
 
-    /// How much faster than a full covariance it may be learned (Ros & Hansen 2008, Section 3).
+    /// Learning rate relative to that of a full covariance (Ros & Hansen 2008, Section 3).
     pub fn haste(&self) -> f64 {
         match self {
             Self::Full { .. } => 1.0,

@@ -14,18 +14,18 @@ const LAST_GAIN: f64 = 1e-9;
 const LAST_STEP: f64 = 0.1;
 const LAST_SHARE: u64 = 8;
 
-/// Where a function was least.
+/// Minimum of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Minimum {
     /// The point.
     pub at: Vec<f64>,
     /// The function there.
     pub value: f64,
-    /// How often it was evaluated.
+    /// Number of evaluations.
     pub evaluations: u64,
 }
 
-/// Where a run of CMA-ES starts.
+/// Start of a run of CMA-ES.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
     /// The first mean.
@@ -196,7 +196,7 @@ impl State {
         let expected = n.sqrt() * (1.0 - 1.0 / (4.0 * n) + 1.0 / (21.0 * n * n));
         let warm = (1.0 - (1.0 - rates.step_path).powi(2 * self.generation)).sqrt();
         let steady = norm / warm < (1.4 + 2.0 / (n + 1.0)) * expected;
-        // Where steps grow fast the path stands still.
+        // While steps grow fast the path stands still.
         let still = vec![0.0; drift.len()];
         follow(&mut self.path, rates.path, self.mass, if steady { &drift } else { &still });
 
@@ -212,8 +212,8 @@ impl State {
         }
     }
 
-    /// Whether nothing is to be gained by going on: values that fall no more, steps without digits
-    /// left, a covariance that rounding has ruined.
+    /// True if going on gains nothing: values fall no more, steps have no digits left, or rounding
+    /// has ruined the covariance.
     fn stagnates(&mut self, best: f64, first_step: f64, gain: f64) -> bool {
         if best < self.least - gain * self.least.abs() || self.least == f64::INFINITY {
             (self.least, self.least_at) = (best, self.generation);

@@ -7,8 +7,8 @@ use lapa::model::{Layer, Network, Shape};
 use lapa::seed::Stream;
 
 use super::adam::Adam;
+use super::half::Half;
 use super::replay::Batch;
-use super::share::Share;
 
 /// Lengths of the vectors that an agent knows, and the width of both hidden layers of its networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -21,13 +21,13 @@ pub struct Sizes {
     pub hidden: usize,
 }
 
-/// What makes no agent.
+/// Error of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
     /// No states, actions or width, or too many.
     #[error("{name} = {value}: expected 1 to {}", Sizes::MOST)]
     Size {
-        /// Which.
+        /// Name of the size.
         name: &'static str,
         /// Its value.
         value: usize,
@@ -35,7 +35,7 @@ pub enum AgentError {
     /// Parameters of other networks.
     #[error("{network}: {given} parameters, expected {expected}")]
     Parameters {
-        /// Which network.
+        /// Name of the network.
         network: &'static str,
         /// Parameters given.
         given: usize,
@@ -90,7 +90,7 @@ impl Sizes {
     }
 }
 
-/// How an agent learns.
+/// Learning parameters of an agent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learning {
     /// Discount factor Υ from 0 to below 1. With 0 the target networks are not asked.
@@ -103,7 +103,7 @@ pub struct Learning {
     pub critic_rate: f64,
 }
 
-/// What an update reports, both before it.
+/// Losses before an update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Losses {
     /// (1/N) Σ (y_i − Q(s_i, a_i))²
@@ -126,7 +126,7 @@ impl Learner {
         Self { parameters, target, adam: Adam::new(len, rate), gradient: vec![0.0; len] }
     }
 
-    /// A step of Adam against the sum of the shares' gradients, in their order.
+    /// A step of Adam against the sum of the halves' gradients, in their order.
     fn step<'a>(&mut self, mut gradients: impl Iterator<Item = &'a [f32]>) {
         if let Some(first) = gradients.next() {
             self.gradient.copy_from_slice(first);
@@ -151,7 +151,7 @@ pub struct Agent {
     learning: Learning,
     actor: Learner,
     critic: Learner,
-    shares: [Share; 2],
+    halves: [Half; 2],
 }
 
 /// Multiply-adds of a layer from which a batch is worth two threads: 128 × 128, batch 128.
@@ -199,7 +199,7 @@ impl Agent {
             learning,
             actor: Learner::new(mu, actor_target, learning.actor_rate),
             critic: Learner::new(q, critic_target, learning.critic_rate),
-            shares: [(); 2].map(|()| Share::new(sizes, &actor, &critic)),
+            halves: [(); 2].map(|()| Half::new(sizes, &actor, &critic)),
         })
     }
 
@@ -223,7 +223,7 @@ impl Agent {
     /// # Panics
     /// If the state has another length.
     pub fn act(&mut self, state: &[f32]) -> &[f32] {
-        self.shares[0].actor.forward(&self.actor.parameters, state, 1)
+        self.halves[0].actor.forward(&self.actor.parameters, state, 1)
     }
 
     /// Q(s, a)
@@ -231,7 +231,7 @@ impl Agent {
     /// # Panics
     /// If state or action have another length.
     pub fn value(&mut self, state: &[f32], action: &[f32]) -> f32 {
-        self.shares[0].value(&self.critic.parameters, state, action)
+        self.halves[0].value(&self.critic.parameters, state, action)
     }
 
     /// One step of the critic, one of the actor, one of both targets. Large batches go to two
@@ -242,35 +242,35 @@ impl Agent {
     pub fn update(&mut self, batch: &Batch) -> Losses {
         let n = batch.rewards.len();
         assert!(n > 0, "an empty batch teaches nothing");
-        let Self { sizes, learning, actor, critic, shares } = self;
+        let Self { sizes, learning, actor, critic, halves } = self;
         let layer = (sizes.states + sizes.actions).max(sizes.hidden);
-        let halves = 1 + usize::from(n * layer * sizes.hidden >= WORTH_TWO_THREADS && n > 1);
-        let shares = &mut shares[..halves];
+        let threads = 1 + usize::from(n * layer * sizes.hidden >= WORTH_TWO_THREADS && n > 1);
+        let halves = &mut halves[..threads];
 
-        let loss = over_batch(shares, n, |share, part| {
-            share.critic_gradient(*learning, actor, critic, batch, part)
+        let loss = over_batch(halves, n, |half, part| {
+            half.critic_gradient(*learning, actor, critic, batch, part)
         });
-        critic.step(shares.iter().map(|share| share.critic_gradient.as_slice()));
+        critic.step(halves.iter().map(|half| half.critic_gradient.as_slice()));
         let value =
-            over_batch(shares, n, |share, part| share.actor_gradient(actor, critic, batch, part));
-        actor.step(shares.iter().map(|share| share.actor_gradient.as_slice()));
+            over_batch(halves, n, |half, part| half.actor_gradient(actor, critic, batch, part));
+        actor.step(halves.iter().map(|half| half.actor_gradient.as_slice()));
         critic.follow(learning.soft_update as f32);
         actor.follow(learning.soft_update as f32);
         Losses { critic: loss / n as f64, actor: -value / n as f64 }
     }
 }
 
-/// The sum of what `work` returns, of one share for all of the batch or of two for half of it each.
+/// The sum of `work` over the batch: all of it at once, or one half after the other.
 fn over_batch(
-    shares: &mut [Share],
+    halves: &mut [Half],
     n: usize,
-    work: impl Fn(&mut Share, Range<usize>) -> f64 + Sync,
+    work: impl Fn(&mut Half, Range<usize>) -> f64 + Sync,
 ) -> f64 {
-    match shares {
+    match halves {
         [first, second] => {
             let (first, second) = rayon::join(|| work(first, 0..n / 2), || work(second, n / 2..n));
             first + second
         }
-        _ => work(&mut shares[0], 0..n),
+        _ => work(&mut halves[0], 0..n),
     }
 }

@@ -25,10 +25,10 @@
 mod adam;
 mod agent;
 mod explore;
+mod half;
 mod replay;
 mod saved;
 mod settings;
-mod share;
 mod task;
 
 use std::ops::ControlFlow;
@@ -98,7 +98,7 @@ impl Ddpg {
         self.trained.as_ref()
     }
 
-    /// What the actor of the last search proposed at its end, without exploration, is worth.
+    /// Objective of the last search's actor at its end, without exploration.
     pub fn policy_objective(&self) -> Option<f64> {
         self.policy_objective
     }
@@ -124,6 +124,19 @@ impl Ddpg {
 
 fn random(seed: u64, what_for: u64) -> Stream {
     stream(seed, Purpose::Power, NUMBER, what_for)
+}
+
+/// Action that an exploring step starts from: in half of the steps the best so far, else the actor's.
+fn start_of<'a>(
+    best: Option<&'a [f32]>,
+    agent: &'a mut Agent,
+    state: &[f32],
+    rng: &mut Stream,
+) -> &'a [f32] {
+    match best {
+        Some(best) if rng.random::<bool>() => best,
+        _ => agent.act(state),
+    }
 }
 
 impl Optimizer for Ddpg {
@@ -158,9 +171,8 @@ impl Optimizer for Ddpg {
         let warm_up = if self.start.is_some() { 0 } else { WARM_UP.min(all_steps / 10) };
         // Batches may be larger than what there is to draw from; a tenth of it is enough to begin.
         let first_update = batch_size.min(capacity.div_ceil(10));
-        let mut batch = Batch::default();
+        let (mut batch, mut action) = (Batch::default(), Vec::new());
         let (mut state, mut next_state) = (Vec::new(), Vec::new());
-        let mut action = Vec::new();
         let mut best: Option<(f64, Vec<f32>)> = None;
         for step in 0..all_steps {
             if step % u64::from(steps) == 0 {
@@ -171,12 +183,8 @@ impl Optimizer for Ddpg {
                 action.extend((0..devices).map(|_| 2.0 * exploration.random::<f32>() - 1.0));
             } else {
                 let done = (step - warm_up) as f64 / (all_steps - warm_up) as f64;
-                match &best {
-                    Some((_, best)) if exploration.random::<bool>() => {
-                        action.extend_from_slice(best);
-                    }
-                    _ => action.extend_from_slice(agent.act(&state)),
-                }
+                let best = best.as_ref().map(|(_, action)| action.as_slice());
+                action.extend_from_slice(start_of(best, &mut agent, &state, &mut exploration));
                 explore(&mut action, done, &mut exploration);
             }
             task.amplitudes(&action, &mut amplitudes);

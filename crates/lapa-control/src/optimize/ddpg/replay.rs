@@ -42,7 +42,7 @@ impl Replay {
         self.rows.len() / self.row_len()
     }
 
-    /// Whether there is none.
+    /// True if it has no transitions.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -24,7 +24,7 @@ pub enum SavedError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// No safetensors, or damaged ones.
@@ -32,7 +32,7 @@ pub enum SavedError {
     Tensors {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: SafeTensorError,
     },
     /// Safetensors of something else.
@@ -40,7 +40,7 @@ pub enum SavedError {
     NoAgent {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the defect.
         what: String,
     },
     /// An agent for another task.
@@ -55,7 +55,7 @@ pub enum SavedError {
         path: PathBuf,
         /// Its sizes.
         found: Sizes,
-        /// What was asked for.
+        /// Expected sizes.
         wanted: Sizes,
     },
 }
@@ -104,20 +104,14 @@ impl Agent {
         let sizes = format!(r#"{{"states":{states},"actions":{actions},"hidden":{hidden}}}"#);
         let bytes = safetensors::serialize(tensors, Some(HashMap::from([(SIZES.into(), sizes)])))
             .map_err(|source| SavedError::Tensors { path: path.into(), source })?;
-        write_atomically(path, |file| file.write_all(&bytes)).map_err(|source| SavedError::Io {
-            action: "write",
-            path: path.into(),
-            source,
-        })
+        let written = write_atomically(path, |file| file.write_all(&bytes));
+        written.map_err(|source| SavedError::Io { action: "write", path: path.into(), source })
     }
 
     /// Reads an agent of these sizes; it goes on learning as `learning` says.
     pub fn load(path: &Path, wanted: Sizes, learning: Learning) -> Result<Self, SavedError> {
-        let bytes = fs::read(path).map_err(|source| SavedError::Io {
-            action: "read",
-            path: path.into(),
-            source,
-        })?;
+        let unread = |source| SavedError::Io { action: "read", path: path.into(), source };
+        let bytes = fs::read(path).map_err(unread)?;
         let broken = |source| SavedError::Tensors { path: path.into(), source };
         let no_agent = |what: String| SavedError::NoAgent { path: path.into(), what };
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(broken)?;

@@ -1,4 +1,4 @@
-//! How DDPG searches.
+//! Settings of DDPG.
 
 use lapa::config::DdpgConfig;
 
@@ -9,7 +9,7 @@ const MOST: usize = 1 << 20;
 /// The most bytes of all networks and a batch: 4 GiB.
 const MOST_BYTES: f64 = (1u64 << 32) as f64;
 
-/// How DDPG searches. `[control.ddpg]` has the same.
+/// Settings of DDPG, as in `[control.ddpg]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Episodes, from 1.
@@ -28,11 +28,11 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("ddpg: {name} = {value}: expected {allowed}")]
 pub struct SettingsError {
-    /// Which.
+    /// Name of the setting.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// What is allowed.
+    /// Allowed values.
     pub allowed: &'static str,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Composed {
     pub(super) h: f64,
     /// Index of the window's first point.
     pub(super) lowest: i64,
-    /// How far the grid is moved down.
+    /// Downward shift of the grid.
     pub(super) shift: f64,
     /// θ
     pub(super) theta: f64,
@@ -25,7 +25,7 @@ pub(super) struct Composed {
     pub(super) reference: f64,
     /// ln E e^{θS}
     pub(super) ln_scale: f64,
-    /// What the tilted loss has in the window, plus what aliases into it.
+    /// Masses of the tilted loss in the window, plus those that alias into it.
     pub(super) tilted: Vec<f64>,
     /// Bound on the sum of the absolute errors of `tilted` by floating-point arithmetic.
     pub(super) rounding: f64,

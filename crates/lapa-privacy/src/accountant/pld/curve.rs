@@ -5,7 +5,7 @@ use super::convolve::Composed;
 /// Relative error of the sums below, with room: each adds up at most 2²² rounded numbers.
 const SUM_ERROR: f64 = 1e-8;
 
-/// Where δ(ε), seen from above, reaches a target.
+/// Point at which δ(ε), seen from above, reaches a target.
 enum Crossing {
     /// Here.
     At(f64),
@@ -38,7 +38,7 @@ impl Composed {
         let reference = self.reference;
         let ln_unit = self.ln_scale - self.theta * reference - self.ln_error(reference);
         let target = (delta.ln() - ln_unit).exp();
-        // What aliases into the window may have landed anywhere.
+        // Masses that alias into the window may have landed anywhere.
         let error = self.rounding + self.above + self.below;
         match self.crossing(reference, target, -error) {
             Crossing::At(epsilon) => (epsilon * (1.0 - 1e-12)).max(0.0),
@@ -57,7 +57,7 @@ impl Composed {
         self.ln_relative + SUM_ERROR + 4.0 * f64::EPSILON * exponents
     }
 
-    /// What an error of `size` in `tilted` amounts to at most in δ(ε), ε being the i-th point:
+    /// Largest effect on δ(ε) of an error of `size` in `tilted`, ε being the i-th point:
     /// (1 − e^{−x})·e^{−θx} is largest, for x ≥ 0, where e^{−x} = θ/(1+θ).
     fn spoiled_at(&self, i: usize, reference: f64, size: f64) -> f64 {
         let theta = self.theta;
@@ -65,7 +65,7 @@ impl Composed {
         size * (ln_most - theta * (self.loss(i) - reference)).exp()
     }
 
-    /// Where δ(ε) plus the effect of `error` reaches `target`, both in units of
+    /// Crossing of δ(ε) plus the effect of `error` with `target`, both in units of
     /// e^{ln_scale − θ·reference}.
     ///
     /// With A = Σ m and D = Σ m·(1 − e^{ε−l}) over the points above ε, a step down by h makes D to

@@ -10,11 +10,11 @@ pub(super) struct GridPmf {
     pub(super) first: i64,
     /// The mass of each point.
     pub(super) mass: Vec<f64>,
-    /// How far the grid is moved down.
+    /// Downward shift of the grid.
     pub(super) shift: f64,
 }
 
-/// What the losses between two neighboring boundaries amount to.
+/// Mass and excess of the losses between two neighboring boundaries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     /// P's mass
@@ -26,7 +26,7 @@ struct Cell {
 /// Standard deviations from a mean at which the normal density is 0 in floating point.
 const GAP: f64 = 39.0;
 
-/// How many cells are tested together for smoothness.
+/// Number of cells that are tested together for smoothness.
 const BLOCK: i64 = 16;
 
 /// A distribution that dominates the loss ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar,
@@ -51,8 +51,8 @@ pub(super) fn pessimistic(loss: &SingleLoss, h: f64, reach: f64) -> Option<GridP
 
 /// A distribution that the loss dominates. The cells are centered on the grid's points, and each is
 /// merged into one outcome, of loss ln(p/q) (post-processing). That is almost on the grid, so the
-/// whole grid is moved down a little, and what is still below its point goes to the next lower one.
-/// What is outside the support is dropped.
+/// whole grid is moved down a little, and mass that is still below its point goes to the next lower
+/// one. Mass outside the support is dropped.
 ///
 /// `None` if that takes too many cells.
 pub(super) fn optimistic(loss: &SingleLoss, h: f64, reach: f64) -> Option<GridPmf> {
@@ -94,7 +94,7 @@ fn cells(loss: &SingleLoss, h: f64, offset: f64, reach: f64) -> Option<(i64, Vec
         k => loss.place(boundary(k)).x.clamp(low, high),
     };
 
-    let rules = [2, 3, 5].map(|order| Rule::new(order, h));
+    let rules = [2, 3, 5].map(|order| quadrature(order, h));
     let mut cells = Vec::with_capacity((last - first + 1) as usize);
     let mut k = first;
     while k <= last {
@@ -123,7 +123,7 @@ fn cells(loss: &SingleLoss, h: f64, offset: f64, reach: f64) -> Option<(i64, Vec
     Some((first, cells))
 }
 
-/// How much the density of the loss varies between two losses: the larger of the distance in
+/// Variation of the density of the loss between two losses: the larger of the distance in
 /// standard deviations and the logarithm of how the slope changes.
 fn roughness(loss: &SingleLoss, v0: f64, v1: f64) -> f64 {
     // The replace pair's loss is flat around 0, with the same slope on both sides.
@@ -136,26 +136,20 @@ fn roughness(loss: &SingleLoss, v0: f64, v1: f64) -> f64 {
 }
 
 /// Gauss–Legendre quadrature over a cell of width h, whose error is below
-/// [`CELL_ERROR`](super::CELL_ERROR) for the roughness it is used at.
-struct Rule {
-    /// Distance from the cell's lower boundary, weight, and 1 − e^{−distance}.
-    nodes: Vec<[f64; 3]>,
-}
-
-impl Rule {
-    fn new(order: usize, h: f64) -> Self {
-        let nodes = legendre(order).iter().map(|(node, weight)| {
-            let distance = h * (1.0 + node) / 2.0;
-            [distance, weight * h / 2.0, -(-distance).exp_m1()]
-        });
-        Self { nodes: nodes.collect() }
-    }
+/// [`CELL_ERROR`](super::CELL_ERROR) for the roughness it is used at: distance from the cell's lower
+/// boundary, weight, and 1 − e^{−distance} of each node.
+fn quadrature(order: usize, h: f64) -> Vec<[f64; 3]> {
+    let node = |(node, weight): &(f64, f64)| {
+        let distance = h * (1.0 + node) / 2.0;
+        [distance, weight * h / 2.0, -(-distance).exp_m1()]
+    };
+    legendre(order).iter().map(node).collect()
 }
 
 /// A cell by quadrature over the loss: nothing cancels, since 1 − e^{v₀−L} is the same in all cells.
-fn over_loss(loss: &SingleLoss, v0: f64, rule: &Rule) -> Cell {
+fn over_loss(loss: &SingleLoss, v0: f64, rule: &[[f64; 3]]) -> Cell {
     let mut cell = Cell::default();
-    for [distance, weight, excess] in &rule.nodes {
+    for [distance, weight, excess] in rule {
         let place = loss.place(v0 + distance);
         let mass = weight * loss.density(place.x) / place.slope;
         cell.mass += mass;
@@ -175,7 +169,7 @@ fn over_x(loss: &SingleLoss, v0: f64, left: f64, right: f64) -> Cell {
             continue;
         }
         let to = right.min(from + piece(loss, from));
-        // Where x is so large that nothing can be added to it.
+        // x is so large that nothing can be added to it.
         if to <= from {
             break;
         }

@@ -9,7 +9,7 @@ use std::f64::consts::{LN_2, PI};
 /// A dominating pair of the Gaussian mechanism on a Poisson sample; L grows with x.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SingleLoss {
-    /// Which pair.
+    /// The pair.
     pub(super) pair: Pair,
     /// q; 1 is the Gaussian mechanism itself.
     pub(super) rate: f64,
@@ -17,7 +17,7 @@ pub(super) struct SingleLoss {
     pub(super) mu: f64,
 }
 
-/// Which distributions are told apart.
+/// Pair of distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pair {
     /// P = (1−q)·N(0) + q·N(μ), Q = N(0): a record is removed.
@@ -28,7 +28,7 @@ pub(super) enum Pair {
     Replace,
 }
 
-/// Where a loss value lies: its x, and how fast L grows there.
+/// Place of a loss value: its x, and the slope of L there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// x with L(x) = v

@@ -8,7 +8,7 @@ use super::{MAX_CELLS, MAX_POINTS, NAME, SMALLEST_DELTA};
 use crate::error::AccountError;
 use crate::range::OutOfRange;
 
-/// Which side of the exact ε.
+/// Side of the exact ε.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     /// At least ε.
@@ -17,14 +17,14 @@ pub(super) enum Bound {
     Lower,
 }
 
-/// What a grid must be good for.
+/// Purpose of a grid.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     /// δ
     pub(super) delta: f64,
-    /// How often all losses are composed.
+    /// Number of compositions of all losses.
     pub(super) repeats: u64,
-    /// Which bound.
+    /// The bound.
     pub(super) bound: Bound,
     /// The grid's width, if not chosen to fit.
     pub(super) interval: Option<f64>,
@@ -128,7 +128,7 @@ fn releases(losses: &[(SingleLoss, u64)]) -> f64 {
     losses.iter().map(|(_, count)| *count as f64).sum()
 }
 
-/// How far the support reaches: what all releases have outside of it is a millionth of δ.
+/// Reach of the support: all releases together have a millionth of δ outside of it.
 fn reach(losses: &[(SingleLoss, u64)], goal: &Goal) -> f64 {
     (2.0 * (1e6 * releases(losses) * goal.repeats as f64 / goal.delta).ln()).sqrt()
 }

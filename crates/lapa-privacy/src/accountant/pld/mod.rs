@@ -58,8 +58,8 @@ const SMALLEST_DELTA: f64 = 1e-200;
 pub struct Pld {
     /// Σ μ² of the plain Gaussian mechanisms, which compose exactly.
     gaussian: f64,
-    /// The Poisson-subsampled ones by kind.
-    poisson: Vec<(Poisson, u64)>,
+    /// The Poisson-subsampled ones by kind, each as the removal or replacement of a record.
+    poisson: Vec<(SingleLoss, u64)>,
     /// The adjacency of the Poisson-subsampled ones.
     adjacency: Option<Adjacency>,
     /// A release without noise was composed.
@@ -68,14 +68,6 @@ pub struct Pld {
     quiet: bool,
     /// The grid's width, if not chosen to fit.
     interval: Option<f64>,
-}
-
-/// A Poisson-subsampled Gaussian.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Poisson {
-    rate: f64,
-    mu: f64,
-    replace: bool,
 }
 
 impl Pld {
@@ -116,14 +108,14 @@ impl Pld {
 
     /// The losses and their counts, in each direction that may be the worse one.
     fn directions(&self) -> Vec<Vec<(SingleLoss, u64)>> {
-        let one_sided = self.poisson.iter().any(|(poisson, _)| !poisson.replace);
+        let one_sided = self.poisson.iter().any(|(loss, _)| loss.pair == Pair::Remove);
         let sides: &[Pair] = if one_sided { &[Pair::Remove, Pair::Add] } else { &[Pair::Remove] };
         let direction = |side: &Pair| {
             let gaussian = SingleLoss { pair: Pair::Remove, rate: 1.0, mu: self.gaussian.sqrt() };
             let gaussian = (self.gaussian > 0.0).then_some((gaussian, 1));
-            let poisson = self.poisson.iter().map(|(poisson, count)| {
-                let pair = if poisson.replace { Pair::Replace } else { *side };
-                (SingleLoss { pair, rate: poisson.rate, mu: poisson.mu }, *count)
+            let poisson = self.poisson.iter().map(|&(loss, count)| {
+                let pair = if loss.pair == Pair::Replace { Pair::Replace } else { *side };
+                (SingleLoss { pair, ..loss }, count)
             });
             gaussian.into_iter().chain(poisson).collect()
         };
@@ -170,7 +162,8 @@ impl Accountant for Pld {
             self.gaussian += f64::from(count) * mu * mu;
             return Ok(());
         }
-        let kind = Poisson { rate, mu, replace };
+        let kind =
+            SingleLoss { pair: if replace { Pair::Replace } else { Pair::Remove }, rate, mu };
         match self.poisson.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, known)) => *known += u64::from(count),
             None => self.poisson.push((kind, count.into())),

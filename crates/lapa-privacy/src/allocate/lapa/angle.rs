@@ -1,4 +1,4 @@
-//! How far a device's gradient points away from the others': eqs. (13) to (15).
+//! Angle between a device's gradient and the global one: eqs. (13) to (15).
 
 use std::f64::consts::PI;
 
@@ -36,7 +36,7 @@ pub fn leave_one_out_deviation(global: Noisy<'_>, local: Noisy<'_>, weight: f64)
         rest += others * others;
         own += l * l;
     }
-    // What the others add to a sum of 32-bit numbers is not known any better.
+    // A sum of 32-bit numbers holds the others' part no more precisely.
     const ROUNDING: f64 = 1e-6;
     let rounding = (ROUNDING * weight).powi(2) * own;
     let q = global.gradient.len() as f64;
@@ -57,7 +57,7 @@ fn arccos(inner: f64, one: f64, other: f64) -> Option<f64> {
 pub struct Smoothed {
     /// The mean.
     pub angle: f64,
-    /// How many angles it is the mean of.
+    /// Number of angles in the mean.
     pub rounds: u32,
 }
 

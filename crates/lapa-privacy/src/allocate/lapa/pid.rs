@@ -1,4 +1,4 @@
-//! How much the global gradient still changes: eqs. (10) and (11).
+//! Change of the global gradient over the rounds: eqs. (10) and (11).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,8 +69,8 @@ pub fn change(error: PidError, one: Noisy<'_>, other: Noisy<'_>) -> f64 {
     }
 }
 
-/// How far a global gradient is from the two before it; 0 where there is none. No more is needed
-/// of the past, since at most one of m + 1 neighbors is left out.
+/// Changes of a global gradient from the two before it; 0 if there is none. No more of the past is
+/// needed, since at most one of m + 1 neighbors is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
     /// E to the gradient before.

@@ -1,4 +1,4 @@
-//! What one thread computes of an update.
+//! Half of a batch: the part of an update that one thread computes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use lapa::model::{Function, Network};
 use super::agent::{Learner, Learning, Sizes};
 use super::replay::Batch;
 
-/// Memory for the networks of an agent over a part of a batch, and the gradients of that part.
-pub(super) struct Share {
+/// Memory for the networks of an agent over half of a batch, and the gradients of that half.
+pub(super) struct Half {
     sizes: Sizes,
     pub actor: Function,
     pub critic: Function,
@@ -23,7 +23,7 @@ pub(super) struct Share {
     pub actor_gradient: Vec<f32>,
 }
 
-impl Share {
+impl Half {
     pub fn new(sizes: Sizes, actor: &Arc<Network>, critic: &Arc<Network>) -> Self {
         Self {
             sizes,
