@@ -1,15 +1,15 @@
 //! `lapa.run`: an experiment in this process.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lapa::config::Experiment;
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{RoundRecord, read_metrics};
-use lapa::run::{Outcome, Run, RunEvent, Summary, Tensor, model_tensors, read_model};
+use lapa::run::{RunEvent, Summary, Tensor, model_tensors, read_model};
 use lapa::simulation::{Event, Simulation};
-use lapa_control::phases::{PhaseEvent, PhaseOutcome};
+use lapa_control::phases::{Job, PhaseEvent, PhaseOutcome, Place, Unfinished};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -90,27 +90,18 @@ pub fn run(
                 "resume cannot be combined with config, changes or out",
             ));
         }
-        let open = lapa::run::RunFolder::open(&folder).map_err(Raise::raise)?;
-        let experiment = open.experiment().map_err(Raise::raise)?;
-        let data = data(py, &experiment)?;
-        return in_folder(py, &mut listener, &folder, |listener| {
-            let run = Run::resume(open, experiment, data).map_err(Raise::raise)?;
-            execute(run, listener)
-        });
+        let unfinished = Unfinished::open(&folder).map_err(Raise::raise)?;
+        let data = data(py, &unfinished.experiment)?;
+        let job = py.detach(|| unfinished.resume(data));
+        return in_folder(py, &mut listener, job.map_err(Raise::raise)?);
     }
     let experiment = experiment(config, changes)?;
     let data = data(py, &experiment)?;
     match out {
         None => in_memory(py, &mut listener, experiment, data),
         Some(folder) => {
-            let path = folder.clone();
-            in_folder(py, &mut listener, &folder, |listener| {
-                if experiment.control.power.needs_pilot() {
-                    return staged(experiment, data, &path, listener);
-                }
-                let run = Run::create(experiment, data, &path).map_err(Raise::raise)?;
-                execute(run, listener)
-            })
+            let job = py.detach(|| Job::create(experiment, data, Place::At(&folder)));
+            in_folder(py, &mut listener, job.map_err(Raise::raise)?)
         }
     }
 }
@@ -161,22 +152,11 @@ impl Listener {
 }
 
 /// The summary, if the run was not stopped.
-fn execute(run: Run, listener: &mut Listener) -> PyResult<Option<Summary>> {
-    let outcome = lapa_report::run::execute(run, &mut |event| listener.hear(&event));
-    match outcome.map_err(Raise::raise)? {
-        Outcome::Finished(summary) => Ok(Some(*summary)),
-        Outcome::Stopped { .. } => Ok(None),
-    }
-}
-
-fn staged(
-    experiment: Experiment,
-    data: Dataset,
-    folder: &Path,
-    listener: &mut Listener,
-) -> PyResult<Option<Summary>> {
-    let outcome = lapa_control::pilot_and_run(experiment, data, folder, &mut |event| match event {
-        PhaseEvent::Run(event) => listener.hear(&event),
+fn execute(job: Job, listener: &mut Listener) -> PyResult<Option<Summary>> {
+    let outcome = job.execute(&mut |event| match event {
+        PhaseEvent::Run(event) | PhaseEvent::Pilot(event @ RunEvent::Warning(_)) => {
+            listener.hear(&event)
+        }
         PhaseEvent::Pilot(_) | PhaseEvent::Optimizing { .. } | PhaseEvent::Chosen(_) => {
             listener.signals()
         }
@@ -187,13 +167,9 @@ fn staged(
     }
 }
 
-fn in_folder(
-    py: Python<'_>,
-    listener: &mut Listener,
-    folder: &Path,
-    work: impl FnOnce(&mut Listener) -> PyResult<Option<Summary>> + Send,
-) -> PyResult<RunResult> {
-    let summary = py.detach(|| work(listener));
+fn in_folder(py: Python<'_>, listener: &mut Listener, job: Job) -> PyResult<RunResult> {
+    let folder = &job.folder().to_path_buf();
+    let summary = py.detach(|| execute(job, listener));
     let summary = listener.done(()).and(summary)?;
     let records = read_metrics(&folder.join("metrics.jsonl"))
         .map_err(|error| PyValueError::new_err(error.to_string()))?;

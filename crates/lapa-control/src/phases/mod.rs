@@ -2,6 +2,7 @@
 
 mod choice;
 mod error;
+mod job;
 mod live;
 mod pilot;
 
@@ -22,6 +23,8 @@ use lapa_privacy::ledger::Ledger;
 
 pub use choice::{Choice, Chooser, PowerMethod};
 pub use error::PhaseError;
+use job::rounds;
+pub use job::{Job, Place, Unfinished};
 pub use live::Live;
 pub use pilot::{Pilot, pilot_data, pilot_experiment};
 
@@ -203,7 +206,7 @@ pub fn pilot_and_run(
     let Some(optimizer) = PowerMethod::of(experiment.control.power)
         .filter(|_| experiment.control.power.needs_pilot())
     else {
-        return run(experiment, data, out, on_event);
+        return rounds(Run::create(experiment, data, out)?, on_event);
     };
     if !is_free(out) {
         return Err(lapa::run::RunError::Exists(out.into()).into());
@@ -236,7 +239,7 @@ pub fn pilot_and_run(
         return stopped();
     }
     let chosen = with_powers(&experiment, &choice.powers_w, &ledger)?;
-    run(chosen, data, out, on_event)
+    rounds(Run::create(chosen, data, out)?, on_event)
 }
 
 /// The experiment with these powers, ready to run. After a pilot on private data, which was charged
@@ -253,19 +256,6 @@ pub fn with_powers(
         chosen.run.ledger = Some(ledger.into());
     }
     absolute(chosen)
-}
-
-fn run(
-    experiment: Experiment,
-    data: Dataset,
-    out: &Path,
-    on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
-) -> Result<PhaseOutcome, PhaseError> {
-    let run = Run::create(experiment, data, out)?;
-    Ok(match lapa_report::run::execute(run, &mut |event| on_event(PhaseEvent::Run(event)))? {
-        Outcome::Finished(summary) => PhaseOutcome::Finished(summary),
-        Outcome::Stopped { round } => PhaseOutcome::Stopped { round },
-    })
 }
 
 /// Runs the pilot of an experiment in `folder`, or goes on with the one that is there; none if the

@@ -9,11 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use lapa::config::Experiment;
-use lapa::data::Dataset;
-use lapa::run::{Outcome as RunOutcome, Run, RunError, RunFolder, is_free};
-use lapa_control::phases::{PhaseOutcome, interrupted, notes, pilot_folder};
-use lapa_control::pilot_and_run;
+use lapa::run::RunError;
+use lapa_control::phases::{Job, PhaseEvent, PhaseOutcome, Place, Unfinished, notes};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Printing, say};
@@ -61,32 +58,24 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub fn execute(arguments: Arguments) -> Outcome {
     let Printing { quiet, format } = arguments.printing;
     let mode = Mode::choose(quiet);
-    let ready = match &arguments.resume {
+    let job = match &arguments.resume {
         Some(folder) => resume(folder, &arguments, mode)?,
         None => create(&arguments, mode)?,
     };
     stop_on_interrupt("stopping after this round (Ctrl-C again stops at once)")?;
     let mut screen = Screen::new(mode);
-    let (folder, end) = match ready {
-        Ready::Run(run) => {
-            let folder = run.folder().to_path_buf();
-            let outcome = lapa_report::run::execute(*run, &mut |event| screen.show(event))?;
-            let end = match outcome {
-                RunOutcome::Finished(summary) => PhaseOutcome::Finished(summary),
-                RunOutcome::Stopped { round } => PhaseOutcome::Stopped { round },
-            };
-            (folder, end)
-        }
-        Ready::Staged { experiment, data, out } => {
-            notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
-            let mut stages = stages::Stages::new(mode, &experiment.control);
-            let end = pilot_and_run(*experiment, *data, &out, &mut |event| {
-                stages.show(event, &mut screen)
-            })?;
-            stages.finish();
-            (out, end)
-        }
-    };
+    let folder = job.folder().to_path_buf();
+    let mut stages = None;
+    if let Job::Staged { experiment, .. } = &job {
+        notes(experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
+        stages = Some(stages::Stages::new(mode, &experiment.control));
+    }
+    let end = job.execute(&mut |event| match (event, &mut stages) {
+        (PhaseEvent::Run(event), None) => screen.show(event),
+        (event, Some(stages)) => stages.show(event, &mut screen),
+        (_, None) => flow(),
+    })?;
+    stages.iter_mut().for_each(stages::Stages::finish);
     screen.finish();
     match end {
         PhaseOutcome::Finished(summary) => report::finished(&summary, &screen, &folder, format),
@@ -97,14 +86,6 @@ pub fn execute(arguments: Arguments) -> Outcome {
             report::stopped("stopped before the run", &folder, format)
         }
     }
-}
-
-/// A run that can start.
-enum Ready {
-    /// Rounds.
-    Run(Box<Run>),
-    /// A pilot, a choice of powers, then rounds.
-    Staged { experiment: Box<Experiment>, data: Box<Dataset>, out: PathBuf },
 }
 
 /// A break if Ctrl-C was pressed.
@@ -127,7 +108,7 @@ pub(super) fn stop_on_interrupt(words: &'static str) -> Result<(), Failure> {
     .map_err(Failure::failed)
 }
 
-fn create(arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
+fn create(arguments: &Arguments, mode: Mode) -> Result<Job, Failure> {
     // Before anything takes time.
     if let Some(out) = arguments.out.as_deref().filter(|out| !lapa::run::is_free(out)) {
         return Err(RunError::Exists(out.into()).into());
@@ -135,38 +116,15 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
     let threads = arguments.threads.map(|threads| format!("run.threads={threads}"));
     let (experiment, data) = arguments.source.prepare(threads, mode)?;
     let numbered = Path::new("runs").join(arguments.source.name());
-    if experiment.control.power.needs_pilot() {
-        let free = |out: &PathBuf| is_free(out) && is_free(&pilot_folder(out));
-        let out = arguments.out.clone().or_else(|| {
-            let name = |n: u32| format!("{}-{n}", numbered.display()).into();
-            (1..).map(name).find(free)
-        });
-        let out = out.unwrap_or(numbered);
-        return Ok(Ready::Staged { experiment: experiment.into(), data: data.into(), out });
-    }
-    let run = patiently(mode, "preparing the run", || match &arguments.out {
-        Some(out) => Run::create(experiment, data, out),
-        None => Run::create_numbered(experiment, data, &numbered),
-    });
-    Ok(Ready::Run(run?.into()))
+    let place = arguments.out.as_deref().map_or(Place::Numbered(&numbered), Place::At);
+    Ok(patiently(mode, "preparing the run", || Job::create(experiment, data, place))?)
 }
 
-fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Ready, Failure> {
-    let (mut experiment, folder) = match interrupted(path)? {
-        Some(experiment) => (experiment, None),
-        None => {
-            let folder = RunFolder::open(path)?;
-            (folder.experiment()?, Some(folder))
-        }
-    };
+fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Job, Failure> {
+    let mut unfinished = Unfinished::open(path)?;
     if let Some(threads) = arguments.threads {
-        experiment.run.threads = threads as usize;
+        unfinished.experiment.run.threads = threads as usize;
     }
-    let data = super::load_data(&experiment.data, mode)?;
-    let Some(folder) = folder else {
-        let (experiment, data, out) = (experiment.into(), data.into(), path.into());
-        return Ok(Ready::Staged { experiment, data, out });
-    };
-    let run = patiently(mode, "preparing the run", || Run::resume(folder, experiment, data));
-    Ok(Ready::Run(run?.into()))
+    let data = super::load_data(&unfinished.experiment.data, mode)?;
+    Ok(patiently(mode, "preparing the run", || unfinished.resume(data))?)
 }
