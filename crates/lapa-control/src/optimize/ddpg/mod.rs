@@ -126,6 +126,12 @@ fn random(seed: u64, what_for: u64) -> Stream {
     stream(seed, Purpose::Power, NUMBER, what_for)
 }
 
+/// Transitions that the replay buffer holds in a search of so many steps.
+fn replay_capacity(steps: u64, Sizes { states, actions, .. }: Sizes) -> usize {
+    let most = steps.min(MOST_TRANSITIONS) as usize;
+    most.min(MOST_FLOATS / (2 * states + actions + 1)).max(1)
+}
+
 /// Action that an exploring step starts from: in half of the steps the best so far, else the actor's.
 fn start_of<'a>(
     best: Option<&'a [f32]>,
@@ -165,8 +171,7 @@ impl Optimizer for Ddpg {
         let mut first_state = Vec::new();
         task.state(&amplitudes, &equal, &mut first_state);
 
-        let capacity = all_steps.min(MOST_TRANSITIONS) as usize;
-        let capacity = capacity.min(MOST_FLOATS / (2 * states + actions + 1)).max(1);
+        let capacity = replay_capacity(all_steps, agent.sizes());
         let mut replay = Replay::new(states, actions, capacity);
         let warm_up = if self.start.is_some() { 0 } else { WARM_UP.min(all_steps / 10) };
         // Batches may be larger than what there is to draw from; a tenth of it is enough to begin.
