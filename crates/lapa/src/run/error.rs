@@ -8,6 +8,9 @@ use crate::config::ConfigError;
 use crate::error::FederationError;
 use crate::observe::ObserveError;
 
+/// Result of work on runs.
+pub type Result<T, E = RunError> = std::result::Result<T, E>;
+
 /// A run that cannot begin, go on, or be written down.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
