@@ -94,12 +94,7 @@ impl DeviceBudget {
 
     /// The release that a granted cost pays for, with what the noise rule leaves to artificial
     /// noise. Channel noise that counts beyond σ_required lowers the price.
-    pub(super) fn price(
-        &self,
-        granted: f64,
-        sum_suffices: bool,
-        channel: Channel<'_>,
-    ) -> Result<Priced> {
+    pub(super) fn price(&self, granted: f64, by_sum: bool, channel: Channel<'_>) -> Result<Priced> {
         if !self.noisy {
             let event = Event::NonPrivate { what: "update without noise".into() };
             return Ok(Priced { event, cost: f64::INFINITY, sigma_required: 0.0 });
@@ -107,7 +102,7 @@ impl DeviceBudget {
         let sigma_required = self.required(granted)?;
         let mut release = self.release.clone();
         let trusted = self.trusted(channel)?;
-        release.sigma_artificial = self.rule.artificial(sigma_required, trusted, sum_suffices);
+        release.sigma_artificial = self.rule.artificial(sigma_required, trusted, by_sum);
         if let Some((amplitudes, receiver_noise)) = channel {
             amplitudes.declare(&mut release, receiver_noise)?;
         }

@@ -49,19 +49,13 @@ impl Odometer {
         Ok(read.spent_epsilon()?)
     }
 
-    /// ε of `count` releases of a plan.
-    fn of_plan(
-        &mut self,
-        mechanism: Mechanism,
-        releases: u32,
-        count: u32,
-        delta: f64,
-    ) -> Result<f64> {
+    /// ε of `count` releases of a plan that has at `most` so many.
+    fn of_plan(&mut self, mechanism: Mechanism, most: u32, count: u32, delta: f64) -> Result<f64> {
         if count == 0 {
             return Ok(0.0);
         }
         if self.plan.as_ref().is_none_or(|(known, ..)| *known != mechanism) {
-            let schedule = PldSchedule::new(&mechanism, releases, delta)?;
+            let schedule = PldSchedule::new(&mechanism, most, delta)?;
             self.plan = Some((mechanism, schedule, HashMap::new()));
         }
         // Unwrap safety: set just above.

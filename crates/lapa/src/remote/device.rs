@@ -228,21 +228,15 @@ impl Device {
         Ok(self.ledger.spending()?)
     }
 
-    /// Its update from the global model `parameters` in a round of `run`: batch, gradient, clip,
+    /// Its update from the global `model` in a round of `run`: batch, gradient, clip,
     /// charged to its ledger for `cost`, then noise. Asked again, it is the same for nothing.
-    pub fn train(
-        &mut self,
-        run: &str,
-        round: u32,
-        parameters: &[f32],
-        cost: f64,
-    ) -> Result<Answer> {
-        self.expect("parameters", parameters.len())?;
-        if let Some(index) = parameters.iter().position(|value| !value.is_finite()) {
-            let (device, value) = (self.device, parameters[index]);
+    pub fn train(&mut self, run: &str, round: u32, model: &[f32], cost: f64) -> Result<Answer> {
+        self.expect("parameters", model.len())?;
+        if let Some(index) = model.iter().position(|value| !value.is_finite()) {
+            let (device, value) = (self.device, model[index]);
             return Err(Refusal::NotFinite { device, index, value }.into());
         }
-        let question = Question { run, round, what: "train", cost, values: parameters };
+        let question = Question { run, round, what: "train", cost, values: model };
         let Self { experiment, device, samples, trainer, ledger, answers, .. } = self;
         let Some(Trainer { records, all, learner }) = trainer else {
             return Err(RemoteError::Turn(
@@ -262,7 +256,7 @@ impl Device {
             let mut batch = draws.stream(Purpose::Batch, round, here.number)?;
             let mut noise = draws.stream(Purpose::Noise, round, here.number)?;
             let streams = Streams { batch: &mut *batch, noise: &mut *noise };
-            let reply = here.answer(parameters, recorded, 1.0, streams, learner, Vec::new());
+            let reply = here.answer(model, recorded, 1.0, streams, learner, Vec::new());
             let failed = |error| FederationError::of_device(error, round, here.number, here.learn);
             Ok(reply.map_err(failed)?.update)
         })
@@ -272,15 +266,9 @@ impl Device {
     /// `share`, then noised. One record moves it by up to 2C. Asked again for the same round and
     /// share, it is the same for nothing: training elsewhere need not be repeatable, and the update
     /// is the device's own, not part of the question.
-    pub fn privatize(
-        &mut self,
-        run: &str,
-        round: u32,
-        update: &[f32],
-        cost: f64,
-    ) -> Result<Answer> {
-        self.expect("values", update.len())?;
-        self.privatize_after(run, round, cost, || update.to_vec())
+    pub fn privatize(&mut self, run: &str, round: u32, raw: &[f32], cost: f64) -> Result<Answer> {
+        self.expect("values", raw.len())?;
+        self.privatize_after(run, round, cost, || raw.to_vec())
     }
 
     /// [`Device::privatize`] of what `train` returns, which is called when the release is granted

@@ -192,10 +192,8 @@ impl BaseStation {
 
     /// Takes the label histograms that were asked for. Of devices without one, or with one that is
     /// none, nothing is known. Returns whose were left out.
-    pub fn learn_histograms(
-        &mut self,
-        mut answers: BTreeMap<u32, Vec<f64>>,
-    ) -> Result<Vec<Dropped>> {
+    pub fn learn_histograms(&mut self, answers: BTreeMap<u32, Vec<f64>>) -> Result<Vec<Dropped>> {
+        let mut answers = answers;
         if !self.federation.station.needs_labels() {
             return Err(RemoteError::Turn("no label histograms were asked for"));
         }

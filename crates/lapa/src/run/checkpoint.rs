@@ -13,6 +13,7 @@ use super::{Result, RunError};
 use crate::atomic::write_bytes;
 use crate::files;
 use crate::model::Network;
+use crate::station::Station;
 use crate::station::aggregate::{GlobalModel, WeightingState};
 
 /// Name of the trained model in a run folder.
@@ -189,11 +190,8 @@ pub fn read_model(folder: &Path) -> Result<Vec<Tensor>> {
 
 /// Writes the trained model, a tensor per layer part, for any reader of safetensors; as one tensor
 /// without a network of ours.
-pub(super) fn save_model(
-    folder: &Path,
-    network: Option<&Network>,
-    model: &GlobalModel,
-) -> Result<()> {
+pub(super) fn save_model(folder: &Path, station: &Station) -> Result<()> {
+    let (network, model) = (station.network(), station.model());
     let all = || vec![Tensor::flat("parameters", model.evaluated())];
     let tensors = network.map_or_else(all, |network| model_tensors(network, model));
     write(&folder.join(MODEL), tensors, None)

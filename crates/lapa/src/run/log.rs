@@ -58,7 +58,7 @@ impl RunLog {
                 let beginning = Beginning { experiment, origin, station, threads: *threads };
                 let folder = RunFolder::create(paths, |partial| {
                     // Create it now: a missing ledger then always means data loss.
-                    let ledger = Ledger::open(&partial.join(LEDGER)).map_err(PrivacyError::from)?;
+                    let ledger = Ledger::open(&partial.join(LEDGER))?;
                     beginning.fill(partial, &name, &ledger)
                 })?;
                 let federation = record_in(prepared, &folder.path().join(LEDGER), &name)?;
@@ -121,8 +121,7 @@ impl RunLog {
 
     /// Writes the model and the summary: both can be written again.
     pub fn finish(&mut self, federation: &mut Federation) -> Result<Summary> {
-        let station = &federation.station;
-        checkpoint::save_model(self.folder(), station.network(), station.model())?;
+        checkpoint::save_model(self.folder(), &federation.station)?;
         let (summary, path) = (self.summary(federation)?, self.folder().join(SUMMARY));
         write_json(&path, &summary).map_err(RunError::io("write", &path))?;
         Ok(summary)
@@ -133,7 +132,7 @@ impl Beginning<'_> {
     /// Writes the files that every run folder has from its first moment on.
     fn fill(&self, partial: &Path, name: &str, ledger: &Ledger) -> Result<()> {
         let entropy = self.experiment.run.entropy;
-        let data = ManifestData::new(self.origin, entropy, ledger).map_err(PrivacyError::from)?;
+        let data = ManifestData::new(self.origin, entropy, ledger)?;
         let path = partial.join(folder::CONFIG);
         write_bytes(&path, self.experiment.to_toml()).map_err(RunError::io("write", &path))?;
         let parameters = self.station.model().parameters.len();
@@ -172,7 +171,7 @@ fn save_checkpoint(
 /// In the ledger the run's name carries a hash of all that decides a release. After a change of
 /// config.resolved.toml it is another run there, which can replay nothing.
 fn record_in(prepared: Prepared, path: &Path, run: &str) -> Result<Federation> {
-    let ledger = Ledger::open(path).map_err(PrivacyError::from)?;
+    let ledger = Ledger::open(path)?;
     let name = format!("{run}-{}", folder::fingerprint(&prepared.experiment));
     prepared.record_in(ledger, &name).map_err(|error| match error {
         PrivacyError::Ledger(source) => RunError::Ledger { path: path.into(), source },

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use lapa_privacy::ledger::{Ledger, LedgerError};
+use lapa_privacy::ledger::Ledger;
 use serde::{Deserialize, Serialize};
 
 use super::{LEDGER, METRICS, Manifest, Result, RunError};
-use crate::budget::PrivacyError;
 use crate::config::{Entropy, Experiment};
 use crate::data::{FileHash, Origin};
 use crate::federation::Federation;
@@ -39,11 +38,7 @@ pub struct KeyedHash {
 
 impl ManifestData {
     /// The data of a run that records in `ledger`.
-    pub(super) fn new(
-        data: &Origin,
-        entropy: Entropy,
-        ledger: &Ledger,
-    ) -> Result<Self, LedgerError> {
+    pub(super) fn new(data: &Origin, entropy: Entropy, ledger: &Ledger) -> Result<Self> {
         let Origin { name, source, hashes } = data;
         let (mut files, mut keyed_files) = (Vec::new(), Vec::new());
         match entropy {
@@ -66,9 +61,8 @@ impl Manifest {
             Entropy::Seed => self.data.files == data.hashes,
             Entropy::Os => {
                 let path = ledger_of(folder, experiment)?;
-                let now = Ledger::open_read_only(&path)
-                    .and_then(|ledger| ManifestData::new(data, Entropy::Os, &ledger))
-                    .map_err(PrivacyError::from)?;
+                let ledger = Ledger::open_read_only(&path)?;
+                let now = ManifestData::new(data, Entropy::Os, &ledger)?;
                 self.data.keyed_files == now.keyed_files
             }
         };
