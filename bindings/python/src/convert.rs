@@ -9,6 +9,7 @@ use lapa::data::Dataset;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::{ConfigError, Raise};
@@ -153,10 +154,7 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyA
 }
 
 /// Anything that is written as JSON, as Python's own values.
-pub fn as_python<'py>(
-    py: Python<'py>,
-    value: &impl serde::Serialize,
-) -> PyResult<Bound<'py, PyAny>> {
+pub fn as_python<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let value = serde_json::to_value(value)
         .map_err(|error| PyValueError::new_err(format!("cannot be converted: {error}")))?;
     to_python(py, &value)

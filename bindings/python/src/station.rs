@@ -192,12 +192,9 @@ impl BaseStation {
     }
 }
 
-fn question_list<'py>(
-    py: Python<'py>,
-    questions: &[Question],
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
+fn question_list<'py>(py: Python<'py>, asked: &[Question]) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let row = |&Question { device, round, cost }| dict!(py, "device": device, "round": round, "share": cost);
-    questions.iter().map(row).collect()
+    asked.iter().map(row).collect()
 }
 
 fn dropped_list<'py>(py: Python<'py>, dropped: &[Dropped]) -> PyResult<Vec<Bound<'py, PyDict>>> {

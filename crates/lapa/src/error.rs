@@ -6,6 +6,9 @@ use crate::budget::PrivacyError;
 use crate::pool::PoolError;
 use crate::radio::{LinkError, Threshold};
 
+/// Result of work on a federation.
+pub type Result<T, E = FederationError> = std::result::Result<T, E>;
+
 /// A federation cannot be set up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum FederationError {

@@ -37,9 +37,9 @@ impl<T: Send> Pool<T> {
                 *lock(&results[slot]) = Some(work(&mut scratch, slot));
             }
         });
-        let results = results.into_iter().map(unlock);
+        let unlock = |result: Mutex<_>| result.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Every slot is in the order once, so each has its result.
-        results.flatten().collect()
+        results.into_iter().filter_map(unlock).collect()
     }
 }
 
@@ -56,8 +56,4 @@ pub struct PoolError {
 /// Locks; a poisoned lock only means that another thread panicked, which rayon passes on.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn unlock<T>(mutex: Mutex<T>) -> T {
-    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use lapa_privacy::ledger::add_up;
 use lapa_privacy::{Adjacency, Event, Filter};
 
-use super::{DeviceBudget, PrivacyError};
+use super::{DeviceBudget, Result};
 
 /// Spending of one device.
 pub(super) struct Account {
@@ -29,7 +29,7 @@ pub(super) struct Account {
 
 impl Account {
     /// Adds an event of this run and its cost.
-    pub fn charge(&mut self, round: u32, event: &Event, cost: f64) -> Result<(), PrivacyError> {
+    pub fn charge(&mut self, round: u32, event: &Event, cost: f64) -> Result<()> {
         self.own = add_up(self.own, cost);
         let without_channel = self.budget.cost_without_channel(event, cost)?;
         self.own_without_channel = add_up(self.own_without_channel, without_channel);

@@ -85,12 +85,8 @@ impl Amplitudes {
     }
 
     /// c√ν: standard deviation of the receiver's noise on each coordinate.
-    pub fn channel_noise(
-        &self,
-        release: &Release,
-        receiver_noise: f64,
-    ) -> Result<f64, UplinkError> {
-        Ok(self.scale(release)? * receiver_noise.sqrt())
+    pub fn channel_noise(&self, release: &Release, variance: f64) -> Result<f64, UplinkError> {
+        Ok(self.scale(release)? * variance.sqrt())
     }
 
     /// Declares the channel's noise, and how much of it may be counted.

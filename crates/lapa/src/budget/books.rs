@@ -10,7 +10,7 @@ use super::account::Account;
 use super::amplitudes::Amplitudes;
 use super::device_budget::{Channel, Priced};
 use super::noise_control::sum_suffices;
-use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, declare};
+use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, Result, declare};
 use crate::config::Experiment;
 
 /// Public numbers of a release that is on record.
@@ -94,7 +94,7 @@ impl Books {
         mut ledger: Ledger,
         data: &DataKey,
         (run, repeat): (&str, Repeat),
-    ) -> Result<Self, PrivacyError> {
+    ) -> Result<Self> {
         let rounds = experiment.run.rounds;
         let declared = ledger.declarations()?;
         let resumed = declared.iter().any(|declared| declared.run == run);
@@ -157,7 +157,7 @@ impl Books {
     }
 
     /// Spending of other runs on the ledger before this one, without channel noise.
-    fn recost_others(&mut self) -> Result<(), PrivacyError> {
+    fn recost_others(&mut self) -> Result<()> {
         self.accounts.iter_mut().for_each(|account| account.others_without_channel = 0.0);
         for entry in self.ledger.releases_before(&self.run)? {
             if entry.data != self.data {
@@ -173,11 +173,7 @@ impl Books {
 
     /// Grants, prices and records the releases of a round; refused devices are left out. When this
     /// returns the record is on the disk.
-    pub(crate) fn record(
-        &mut self,
-        round: u32,
-        bids: &[Bid],
-    ) -> Result<Vec<(Granted, Recorded)>, PrivacyError> {
+    pub(crate) fn record(&mut self, round: u32, bids: &[Bid]) -> Result<Vec<(Granted, Recorded)>> {
         if bids.is_empty() {
             return Ok(Vec::new());
         }
@@ -218,7 +214,7 @@ impl Books {
     }
 
     /// True if the channel suffices by the paper's sum over the devices, where that decides.
-    fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool, PrivacyError> {
+    fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool> {
         let rule = self.accounts.first().map(|account| account.budget.rule);
         if rule != Some(NoiseRule::Sum) || !self.is_noisy() {
             return Ok(false);
@@ -242,7 +238,7 @@ impl Books {
         bid: &Bid,
         recorded: Recorded,
         sigma_required: f64,
-    ) -> Result<(Granted, Recorded), PrivacyError> {
+    ) -> Result<(Granted, Recorded)> {
         let (device, event) = (bid.device, recorded.event().clone());
         let account = &mut self.accounts[device as usize];
         account.charge(round, &event, recorded.cost())?;
@@ -269,7 +265,7 @@ impl Books {
     pub(crate) fn record_histograms(
         &mut self,
         fraction: Option<f64>,
-    ) -> Result<Vec<Option<Recorded>>, PrivacyError> {
+    ) -> Result<Vec<Option<Recorded>>> {
         self.expect_a_file()?;
         let accounts = (0..).zip(&self.accounts);
         let requests: Vec<Request> = accounts
@@ -305,7 +301,7 @@ impl Books {
     }
 
     /// Refuses a real release without a record that lasts.
-    fn expect_a_file(&self) -> Result<(), PrivacyError> {
+    fn expect_a_file(&self) -> Result<()> {
         if self.repeat == Repeat::ChargeAgain && self.ledger.is_in_memory() {
             return Err(PrivacyError::NotRecorded);
         }
@@ -348,12 +344,7 @@ impl Books {
     /// Goes on after `round`, when the ledger had been asked for round `asked` last, and label
     /// histograms were `known` or not: spending is what the ledger has. Its later rounds count at
     /// once with the operating system's entropy, and when they are repeated in a seeded simulation.
-    pub(crate) fn restore(
-        &mut self,
-        round: u32,
-        asked: u32,
-        known: bool,
-    ) -> Result<(), PrivacyError> {
+    pub(crate) fn restore(&mut self, round: u32, asked: u32, known: bool) -> Result<()> {
         let recorded = self.last_recorded()?;
         if recorded < asked {
             let run = self.run.clone();
@@ -379,7 +370,7 @@ fn refuse_if_nothing_is_left(
     data: &DataKey,
     rounds: u32,
     budgets: &[DeviceBudget],
-) -> Result<(), PrivacyError> {
+) -> Result<()> {
     let mut epsilon = 0.0f64;
     for (device, budget) in (0..).zip(budgets) {
         let spent = ledger.spent(&data.data, device)?.unwrap_or_default();

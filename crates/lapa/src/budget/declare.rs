@@ -10,17 +10,14 @@ use lapa_privacy::{
 
 use super::device_budget::unit;
 use super::odometer::composed;
-use super::{DeviceBudget, Histograms, NoiseRule, PrivacyError};
+use super::{DeviceBudget, Histograms, NoiseRule, PrivacyError, Result};
 use crate::config::{BatchSampling, Clip, Experiment, Privacy};
 use crate::model::MOST_SAMPLES;
 
 /// The public number of samples of each device: |D_k|, or under add-remove adjacency, where |D_k|
 /// is not public, the same n̂ for all: the middle of the sizes that the configuration gives. (It
 /// refuses add-remove where it gives none.) Refuses a device whose sums have no proof.
-pub(crate) fn public_samples(
-    experiment: &Experiment,
-    sizes: &[u32],
-) -> Result<Vec<u32>, PrivacyError> {
+pub(crate) fn public_samples(experiment: &Experiment, sizes: &[u32]) -> Result<Vec<u32>> {
     let summed = experiment.privacy.is_some()
         && experiment.learn.clip == Clip::Sample
         && experiment.noise() == NoiseKind::Gaussian;
@@ -73,7 +70,7 @@ pub(crate) fn declare(
     experiment: &Experiment,
     public_samples: &[u32],
     known: &dyn Fn(u32) -> Option<FilterKind>,
-) -> Result<Vec<DeviceBudget>, PrivacyError> {
+) -> Result<Vec<DeviceBudget>> {
     let certified = experiment.privacy.as_ref().filter(|_| experiment.is_certified());
     let mean = public_samples.iter().map(|&n| f64::from(n)).sum::<f64>()
         / public_samples.len().max(1) as f64;
@@ -132,7 +129,7 @@ impl Choice<'_> {
     /// GDP for Gaussians without amplification. Where sampling amplifies, a plan proved by PLD if
     /// the schedule is fixed in advance, releases are all equal and no other run shares the budget;
     /// else Rényi at one order. (Replace-one with sampling has no Rényi bound: always a plan.)
-    fn filter(&self, release: &Release) -> Result<Filter, PrivacyError> {
+    fn filter(&self, release: &Release) -> Result<Filter> {
         let (_, template) = unit(release)?;
         let is_fixed = self.privacy.allocator.is_fixed();
         let equal = self.experiment.run.ledger.is_none() && !has_other_costs(self.experiment);
@@ -147,14 +144,14 @@ impl Choice<'_> {
         }
     }
 
-    fn budget(&self, epsilon: f64) -> Result<Budget, PrivacyError> {
+    fn budget(&self, epsilon: f64) -> Result<Budget> {
         match (self.privacy.initial_sigma(), (1e-3..=1e6).contains(&epsilon)) {
             (Some(sigma), false) => Err(PrivacyError::InitialSigma { sigma, epsilon }),
             _ => Ok(Budget::new(epsilon, self.privacy.delta)?),
         }
     }
 
-    fn gdp(&self) -> Result<Filter, PrivacyError> {
+    fn gdp(&self) -> Result<Filter> {
         let (privacy, rounds) = (self.privacy, self.experiment.run.rounds);
         let epsilon = match (privacy.epsilon(), self.noise) {
             (None, Some(noise)) => gdp::epsilon(f64::from(rounds).sqrt() / noise, privacy.delta)?,
@@ -163,7 +160,7 @@ impl Choice<'_> {
         Ok(Filter::gdp(self.budget(epsilon)?)?)
     }
 
-    fn plan(&self, template: Mechanism) -> Result<Filter, PrivacyError> {
+    fn plan(&self, template: Mechanism) -> Result<Filter> {
         let (privacy, rounds) = (self.privacy, self.experiment.run.rounds);
         let given = privacy.epsilon();
         if let Some(kind @ FilterKind::Plan { epsilon, mechanism, .. }) = self.known {
@@ -188,7 +185,7 @@ impl Choice<'_> {
         Ok(Filter::plan(self.budget(given.unwrap_or(proved))?, mechanism, rounds, proved)?)
     }
 
-    fn renyi(&self, template: Mechanism) -> Result<Filter, PrivacyError> {
+    fn renyi(&self, template: Mechanism) -> Result<Filter> {
         let (privacy, rounds) = (self.privacy, self.experiment.run.rounds);
         let (epsilon, order) = match (privacy.epsilon(), self.noise) {
             (None, Some(noise)) => {

@@ -8,7 +8,7 @@ use lapa_privacy::{
 
 use super::account::kind_of_costs;
 use super::amplitudes::{Amplitudes, Trusted};
-use super::{NoiseRule, Odometer, PrivacyError};
+use super::{NoiseRule, Odometer, Result};
 
 /// A cost below this part of an equal one is refused rather than sent as pure noise.
 const FLOOR: f64 = 0.01;
@@ -83,7 +83,7 @@ impl DeviceBudget {
     /// σ_required: the noise that a cost pays for.
     ///
     /// On basis paper the cost is ε_k and σ = Δs·√(2 ln(1.25/δ))/ε_k, below the paper's eq. (19).
-    pub(crate) fn required(&self, cost: f64) -> Result<f64, PrivacyError> {
+    pub(crate) fn required(&self, cost: f64) -> Result<f64> {
         let Some(filter) = &self.filter else {
             return Ok(self.release.claimed_sigma(cost, self.delta));
         };
@@ -94,12 +94,7 @@ impl DeviceBudget {
 
     /// The release that a granted cost pays for, with what the noise rule leaves to artificial
     /// noise. Channel noise that counts beyond σ_required lowers the price.
-    pub(super) fn price(
-        &self,
-        granted: f64,
-        sum_suffices: bool,
-        channel: Channel<'_>,
-    ) -> Result<Priced, PrivacyError> {
+    pub(super) fn price(&self, granted: f64, by_sum: bool, channel: Channel<'_>) -> Result<Priced> {
         if !self.noisy {
             let event = Event::NonPrivate { what: "update without noise".into() };
             return Ok(Priced { event, cost: f64::INFINITY, sigma_required: 0.0 });
@@ -107,7 +102,7 @@ impl DeviceBudget {
         let sigma_required = self.required(granted)?;
         let mut release = self.release.clone();
         let trusted = self.trusted(channel)?;
-        release.sigma_artificial = self.rule.artificial(sigma_required, trusted, sum_suffices);
+        release.sigma_artificial = self.rule.artificial(sigma_required, trusted, by_sum);
         if let Some((amplitudes, receiver_noise)) = channel {
             amplitudes.declare(&mut release, receiver_noise)?;
         }
@@ -116,12 +111,12 @@ impl DeviceBudget {
     }
 
     /// The release that a granted cost pays for over a link without noise.
-    pub(crate) fn price_alone(&self, granted: f64) -> Result<Priced, PrivacyError> {
+    pub(crate) fn price_alone(&self, granted: f64) -> Result<Priced> {
         self.price(granted, false, None)
     }
 
     /// The label histogram that a granted cost pays for; exact where nothing is enforced.
-    pub(crate) fn price_histogram(&self, granted: f64) -> Result<Priced, PrivacyError> {
+    pub(crate) fn price_histogram(&self, granted: f64) -> Result<Priced> {
         let (adjacency, noise) = (self.release.adjacency, self.release.noise);
         let mut histogram = Histogram { adjacency, noise, sigma: 0.0 };
         let mut cost = f64::INFINITY;
@@ -141,7 +136,7 @@ impl DeviceBudget {
     }
 
     /// The channel noise that counts.
-    pub(super) fn trusted(&self, channel: Channel<'_>) -> Result<Trusted, PrivacyError> {
+    pub(super) fn trusted(&self, channel: Channel<'_>) -> Result<Trusted> {
         match channel {
             Some((amplitudes, noise)) => Ok(amplitudes.trusted(&self.release, noise)?),
             None => Ok(Trusted::default()),
@@ -150,7 +145,7 @@ impl DeviceBudget {
 
     /// The cost of a release: in the filter's currency, or the provable μ² where nothing is
     /// enforced.
-    fn cost(&self, release: &Release) -> Result<f64, PrivacyError> {
+    fn cost(&self, release: &Release) -> Result<f64> {
         let mechanism = release.mechanism()?;
         match (&self.filter, mechanism) {
             (Some(filter), _) => Ok(filter.cost(&mechanism)?),
@@ -162,11 +157,7 @@ impl DeviceBudget {
     }
 
     /// The cost of an event that cost `cost`, if no channel noise counts.
-    pub(super) fn cost_without_channel(
-        &self,
-        event: &Event,
-        cost: f64,
-    ) -> Result<f64, PrivacyError> {
+    pub(super) fn cost_without_channel(&self, event: &Event, cost: f64) -> Result<f64> {
         match event {
             Event::Release(release) if release.kappa > 0.0 => {
                 self.cost(&Release { kappa: 0.0, ..release.clone() })
@@ -176,11 +167,7 @@ impl DeviceBudget {
     }
 
     /// ε of one event: as claimed on basis paper, by itself as proved on certified.
-    pub(crate) fn epsilon_of(
-        &self,
-        event: &Event,
-        odometer: &mut Odometer,
-    ) -> Result<f64, PrivacyError> {
+    pub(crate) fn epsilon_of(&self, event: &Event, odometer: &mut Odometer) -> Result<f64> {
         match self.basis {
             Basis::Paper => Ok(event.claimed_epsilon(self.delta)),
             Basis::Certified => odometer.of_one(event, self.delta),
@@ -188,11 +175,7 @@ impl DeviceBudget {
     }
 
     /// ε that `spent` is worth.
-    pub(crate) fn provable(
-        &self,
-        spent: f64,
-        odometer: &mut Odometer,
-    ) -> Result<f64, PrivacyError> {
+    pub(crate) fn provable(&self, spent: f64, odometer: &mut Odometer) -> Result<f64> {
         odometer.provable(self.filter.as_ref(), spent, self.delta)
     }
 }

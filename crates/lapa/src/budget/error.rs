@@ -2,6 +2,9 @@
 
 use lapa_privacy::{AccountError, EventError};
 
+/// Result of work on budgets.
+pub type Result<T, E = PrivacyError> = std::result::Result<T, E>;
+
 /// Noise that cannot be set or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivacyError {

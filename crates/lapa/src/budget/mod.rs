@@ -24,7 +24,7 @@ pub(crate) use books::{Bid, sigma_artificial};
 pub use books::{Books, Granted};
 pub(crate) use declare::{declare, of_whole_updates, public_samples, release};
 pub(crate) use device_budget::{DeviceBudget, Priced, floor};
-pub use error::PrivacyError;
+pub use error::{PrivacyError, Result};
 pub use histograms::{Histograms, NoisyHistograms};
 pub use noise_control::{NoiseRule, top_up};
 pub(crate) use odometer::Odometer;

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use lapa_privacy::accountant::{Accountant, Pld, PldSchedule, Rdp, gdp};
 use lapa_privacy::{AccountError, Adjacency, Event, Filter, FilterKind, Mechanism};
 
-use super::PrivacyError;
+use super::Result;
 
 /// An odometer. It remembers what took an accountant some time.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Odometer {
 
 impl Odometer {
     /// The ε of one release by itself.
-    pub fn of_one(&mut self, event: &Event, delta: f64) -> Result<f64, PrivacyError> {
+    pub fn of_one(&mut self, event: &Event, delta: f64) -> Result<f64> {
         let mechanism = event.mechanism()?;
         let key = mechanism.noise_multiplier().to_bits();
         known(&mut self.single, key, || one_release(&mechanism, delta))
@@ -28,12 +28,7 @@ impl Odometer {
 
     /// The ε that `spent` is worth in the filter's currency; without a filter, of Gaussians with
     /// μ² = `spent`.
-    pub fn provable(
-        &mut self,
-        filter: Option<&Filter>,
-        spent: f64,
-        delta: f64,
-    ) -> Result<f64, PrivacyError> {
+    pub fn provable(&mut self, filter: Option<&Filter>, spent: f64, delta: f64) -> Result<f64> {
         let Some(filter) = filter else {
             return Ok(match spent {
                 0.0 => 0.0,
@@ -54,19 +49,13 @@ impl Odometer {
         Ok(read.spent_epsilon()?)
     }
 
-    /// ε of `count` releases of a plan.
-    fn of_plan(
-        &mut self,
-        mechanism: Mechanism,
-        releases: u32,
-        count: u32,
-        delta: f64,
-    ) -> Result<f64, PrivacyError> {
+    /// ε of `count` releases of a plan that has at `most` so many.
+    fn of_plan(&mut self, mechanism: Mechanism, most: u32, count: u32, delta: f64) -> Result<f64> {
         if count == 0 {
             return Ok(0.0);
         }
         if self.plan.as_ref().is_none_or(|(known, ..)| *known != mechanism) {
-            let schedule = PldSchedule::new(&mechanism, releases, delta)?;
+            let schedule = PldSchedule::new(&mechanism, most, delta)?;
             self.plan = Some((mechanism, schedule, HashMap::new()));
         }
         // Unwrap safety: set just above.
@@ -119,7 +108,7 @@ fn known<K: Eq + Hash>(
     numbers: &mut HashMap<K, f64>,
     key: K,
     compute: impl FnOnce() -> Result<f64, AccountError>,
-) -> Result<f64, PrivacyError> {
+) -> Result<f64> {
     Ok(match numbers.entry(key) {
         Entry::Occupied(known) => *known.get(),
         Entry::Vacant(new) => *new.insert(compute()?),

@@ -165,27 +165,25 @@ fn trust(fraction: f64, without_channel: Option<f64>) -> String {
 }
 
 /// Cases and attackers that the guarantee does not cover.
-fn limits(privacy: &Privacy, entropy: Entropy) -> Vec<String> {
-    let mut paragraphs = vec![
-        "Not covered: the guarantee protects single records, not all records of one person. Someone \
-         with several records, or with records on several devices, needs group privacy. Tuning \
-         hyperparameters on the same data is not covered either."
-            .to_owned(),
-    ];
-    if privacy.noise == NoiseKind::Gaussian {
-        paragraphs.push(
-            "Arithmetic: the proof covers the rounding of sums but treats the noise as real numbers, \
-             so floating-point rounding of the noise is not covered; use privacy.noise = \
-             \"discrete-gaussian\" if it matters."
-                .into(),
-        );
-    }
-    if entropy == Entropy::Seed {
-        paragraphs.push(
+fn limits(privacy: &Privacy, entropy: Entropy) -> impl Iterator<Item = String> {
+    let limits = [
+        (
+            true,
+            "Not covered: the guarantee protects single records, not all records of one person. \
+             Someone with several records, or with records on several devices, needs group \
+             privacy. Tuning hyperparameters on the same data is not covered either.",
+        ),
+        (
+            privacy.noise == NoiseKind::Gaussian,
+            "Arithmetic: the proof covers the rounding of sums but treats the noise as real \
+             numbers, so floating-point rounding of the noise is not covered; use privacy.noise = \
+             \"discrete-gaussian\" if it matters.",
+        ),
+        (
+            entropy == Entropy::Seed,
             "Simulation: noise and batches follow from the seed, so there is no guarantee against \
-             anyone who knows the seed."
-                .into(),
-        );
-    }
-    paragraphs
+             anyone who knows the seed.",
+        ),
+    ];
+    limits.into_iter().filter(|(applies, _)| *applies).map(|(_, limit)| limit.into())
 }

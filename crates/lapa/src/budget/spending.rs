@@ -3,7 +3,7 @@
 use lapa_privacy::ledger::{Entry, Ledger, add_up};
 use lapa_privacy::{Filter, Release};
 
-use super::{Books, DeviceBudget, PrivacyError};
+use super::{Books, DeviceBudget, Result};
 
 /// Spending of a device so far, over all runs on its ledger.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Spent {
 impl Books {
     /// Spending of a device: proven ε, over this run and what others had spent before
     /// it on the same ledger, and the paper's sum over this run.
-    pub fn spent(&mut self, device: u32) -> Result<Spent, PrivacyError> {
+    pub fn spent(&mut self, device: u32) -> Result<Spent> {
         let account = &self.accounts[device as usize];
         let spent = add_up(account.others, account.own);
         let provable = account.budget.provable(spent, &mut self.odometer)?;
@@ -25,7 +25,7 @@ impl Books {
     }
 
     /// Proven ε of a device's releases if no channel noise is counted.
-    pub fn spent_without_channel(&mut self, device: u32) -> Result<f64, PrivacyError> {
+    pub fn spent_without_channel(&mut self, device: u32) -> Result<f64> {
         let account = &self.accounts[device as usize];
         let spent = add_up(account.others_without_channel, account.own_without_channel);
         account.budget.provable(spent, &mut self.odometer)
@@ -39,7 +39,7 @@ impl Books {
     /// For each device, what can be proved of all that the ledger has of it by now, and the
     /// largest budget that any run declared for it (0 where nothing is enforced), or that the device
     /// declared by itself, if it is elsewhere.
-    pub fn ledger_readings(&mut self) -> Result<Vec<(f64, f64)>, PrivacyError> {
+    pub fn ledger_readings(&mut self) -> Result<Vec<(f64, f64)>> {
         let mut declared = vec![0.0f64; self.accounts.len()];
         for declaration in self.ledger.declarations()? {
             let epsilon = declaration.budget.epsilon;
@@ -60,7 +60,7 @@ impl Books {
     }
 
     /// The last round of this run that the ledger has; 0 before the first.
-    pub(crate) fn last_recorded(&self) -> Result<u32, PrivacyError> {
+    pub(crate) fn last_recorded(&self) -> Result<u32> {
         Ok(self.ledger.last_round(&self.run)?)
     }
 
@@ -70,7 +70,7 @@ impl Books {
     }
 
     /// Every release on the ledger, of all runs, in the order of recording.
-    pub fn releases(&self) -> Result<Vec<Entry>, PrivacyError> {
+    pub fn releases(&self) -> Result<Vec<Entry>> {
         Ok(self.ledger.releases()?)
     }
 
@@ -102,14 +102,14 @@ impl Books {
 
     /// The public scale of a device's update without artificial noise; none where updates are not
     /// sent as amplitudes.
-    pub fn quiet_scale(&self, device: u32) -> Result<Option<f64>, PrivacyError> {
+    pub fn quiet_scale(&self, device: u32) -> Result<Option<f64>> {
         let release = self.release(device);
         Ok(self.amplitudes.as_ref().map(|by| by.scale(release)).transpose()?)
     }
 
     /// σ_required if `part` of a device's budget is spent evenly over the rounds; none where
     /// devices have no budgets of their own, or those go by the release.
-    pub fn even_sigma(&self, device: u32, part: f64) -> Result<Option<f64>, PrivacyError> {
+    pub fn even_sigma(&self, device: u32, part: f64) -> Result<Option<f64>> {
         let budget = self.budget(device);
         if budget.filter.is_none() || budget.is_plan() {
             return Ok(None);

@@ -4,7 +4,7 @@ use lapa_privacy::Filter;
 use serde::{Deserialize, Serialize};
 
 use super::proof::{ProofFacts, proof};
-use super::{Books, PrivacyError};
+use super::{Books, Result};
 use crate::config::Experiment;
 use crate::observe::number;
 
@@ -39,7 +39,7 @@ pub struct PrivacySummary {
 
 impl PrivacySummary {
     /// The privacy of a run so far.
-    pub fn new(experiment: &Experiment, books: &mut Books) -> Result<Self, PrivacyError> {
+    pub fn new(experiment: &Experiment, books: &mut Books) -> Result<Self> {
         let (mut claimed, mut worst, mut spent, mut declared) = (0.0, 0.0f64, 0.0f64, 0.0f64);
         let mut without_channel = 0.0f64;
         for device in 0..books.devices() {

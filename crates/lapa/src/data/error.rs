@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// Result of work on data sets.
+pub type Result<T, E = DataError> = std::result::Result<T, E>;
+
 /// A data set that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {

@@ -11,7 +11,7 @@ use crate::files::Folder;
 
 use super::idx::{self, Idx};
 use super::known::{Known, KnownFile};
-use super::{CacheState, DataError, Tried};
+use super::{CacheState, DataError, Result, Tried};
 
 #[cfg(test)]
 mod tests;
@@ -64,11 +64,7 @@ pub struct Found {
 }
 
 /// Reads a data set from its folder in the cache, after fetching what is missing or altered.
-pub fn ensure(
-    set: &Known,
-    folder: &Path,
-    on_event: &mut dyn FnMut(FetchEvent),
-) -> Result<Found, DataError> {
+pub fn ensure(set: &Known, folder: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Found> {
     let cache = format!("cache {}", folder.display());
     if let Some(files) = read_all(set, folder) {
         return Ok(Found { files, source: cache });
@@ -112,7 +108,7 @@ fn fetch(
     folder: &Path,
     cache: Tried,
     on_event: &mut dyn FnMut(FetchEvent),
-) -> Result<String, DataError> {
+) -> Result<String> {
     let mut tried = vec![cache];
     for source in &set.sources {
         let words = source.to_string();
@@ -144,7 +140,7 @@ fn read_all(set: &Known, folder: &Path) -> Option<[Idx; 4]> {
 }
 
 /// A file of the cache: `None` if it is not there, an error if it is not what it should be.
-fn read_cached(file: &KnownFile, folder: &Path) -> Result<Option<Idx>, DataError> {
+fn read_cached(file: &KnownFile, folder: &Path) -> Result<Option<Idx>> {
     let path = folder.join(file.name);
     if !path.exists() {
         return Ok(None);
@@ -171,7 +167,7 @@ pub fn state(set: &Known, folder: &Path) -> CacheState {
 }
 
 /// Held until the file is dropped, also when the process dies.
-fn lock(path: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<File, DataError> {
+fn lock(path: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<File> {
     let file = Folder::of(path).and_then(|(folder, name)| folder.lock_file(name));
     let file = file.map_err(io(path, "open"))?;
     match file.try_lock() {

@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::idx::{self, Idx};
-use super::{DataError, DataName, Dataset, FileHash};
+use super::{DataError, DataName, Dataset, FileHash, Result};
 
 /// The folder of cached data sets: `LAPA_DATA`, or `lapa/data` in the user's cache folder.
-pub fn cache_dir() -> Result<PathBuf, DataError> {
+pub fn cache_dir() -> Result<PathBuf> {
     cache_dir_from(|variable| std::env::var_os(variable))
 }
 
 /// XDG Base Directory Specification 0.8: an empty or relative `XDG_CACHE_HOME` is ignored.
-fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, DataError> {
+fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     let path = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     path("LAPA_DATA")
         .or_else(|| Some(path("XDG_CACHE_HOME").filter(|p| p.is_absolute())?.join("lapa/data")))
@@ -21,7 +21,7 @@ fn cache_dir_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf
 }
 
 /// Loads a folder of IDX files with the standard names, plain or gzip; as [`dataset`].
-pub fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset, DataError> {
+pub fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset> {
     let problem = |problem: String| DataError::Idx { path: folder.into(), problem };
     if !folder.is_dir() {
         return Err(problem("not a folder; expected a folder of IDX files".into()));
@@ -45,7 +45,7 @@ pub fn dataset(
     source: String,
     files: [Idx; 4],
     classes: Option<u32>,
-) -> Result<Dataset, DataError> {
+) -> Result<Dataset> {
     let hashes = idx::FILES
         .iter()
         .zip(&files)

@@ -11,7 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::fetch::io;
-use super::{DataError, Split};
+use super::{DataError, Result, Split};
 use crate::files;
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ pub fn plain_or_gzip<'a>(mut input: impl BufRead + 'a) -> std::io::Result<Box<dy
 }
 
 /// Reads a file, plain or gzip, that should have this many dimensions.
-pub fn read_file(path: &Path, dimensions: usize) -> Result<Idx, DataError> {
+pub fn read_file(path: &Path, dimensions: usize) -> Result<Idx> {
     let file = files::open_regular(path).map_err(io(path, "open"))?;
     parse(BufReader::new(file), dimensions)
         .map(|(dims, data, sha256)| Idx { path: path.into(), dims, data, sha256 })
@@ -121,7 +121,7 @@ fn parse(input: impl BufRead, dimensions: usize) -> Result<Parsed, String> {
 }
 
 /// Pairs images with their labels.
-pub fn split(images: Idx, labels: Idx) -> Result<Split, DataError> {
+pub fn split(images: Idx, labels: Idx) -> Result<Split> {
     let (count, expected) = (labels.dims[0], images.dims[0]);
     if count != expected {
         let images = images.path.display();

@@ -10,7 +10,7 @@ mod known;
 mod source;
 mod synthetic;
 
-pub use error::{DataError, Tried};
+pub use error::{DataError, Result, Tried};
 pub use fetch::FetchEvent;
 pub use folder::cache_dir;
 
@@ -177,13 +177,13 @@ pub enum CacheState {
 
 /// The data set, ready for training; fetches and caches it first if need be. As [`Data::load`],
 /// with the classes of the test labels.
-pub fn load(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset, DataError> {
+pub fn load(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset> {
     Data { name: name.clone(), classes: None }.load(on_event)
 }
 
 impl Data {
     /// The data set, ready for training; fetches and caches it first if need be.
-    pub fn load(&self, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset, DataError> {
+    pub fn load(&self, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Dataset> {
         let set = match &self.name {
             DataName::Mnist => known::mnist(),
             DataName::FashionMnist => known::fashion_mnist(),
@@ -202,10 +202,7 @@ pub fn digits(train: usize, test: usize) -> Dataset {
 
 /// Makes sure that the files of a data set are there and good, and says in which folder they are;
 /// `None` for `synthetic`, which has none.
-pub fn get(
-    name: &DataName,
-    on_event: &mut dyn FnMut(FetchEvent),
-) -> Result<Option<PathBuf>, DataError> {
+pub fn get(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Option<PathBuf>> {
     if *name == DataName::Synthetic {
         return Ok(None);
     }

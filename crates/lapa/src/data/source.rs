@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use sha2::{Digest, Sha256};
+use ureq::Agent;
 
 use super::known::KnownFile;
 use super::{FetchEvent, client, idx};
@@ -67,11 +68,8 @@ impl Source {
 }
 
 /// Reads one file to its end and checks length and SHA-256. Holds at most the expected length.
-fn read_verified(
-    file: &KnownFile,
-    mut input: impl Read,
-    on_event: OnEvent,
-) -> Result<Vec<u8>, String> {
+fn read_verified(file: &KnownFile, input: impl Read, on_event: OnEvent) -> Result<Vec<u8>, String> {
+    let mut input = input;
     let KnownFile { name, bytes: total, sha256, .. } = file;
     let mut bytes = Vec::with_capacity(*total as usize + 1);
     loop {
@@ -109,9 +107,9 @@ fn from_folder(folder: &Path, wanted: &[&KnownFile], on_event: OnEvent) -> Fetch
 }
 
 /// Without a network each step fails within seconds; a line that stalls is given up.
-fn agent() -> ureq::Agent {
+fn agent() -> Agent {
     let seconds = |s| Some(Duration::from_secs(s));
-    ureq::Agent::config_builder()
+    Agent::config_builder()
         .https_only(true)
         .timeout_resolve(seconds(5))
         .timeout_connect(seconds(5))
@@ -121,12 +119,7 @@ fn agent() -> ureq::Agent {
         .into()
 }
 
-fn from_mirror(
-    agent: &ureq::Agent,
-    url: &str,
-    wanted: &[&KnownFile],
-    on_event: OnEvent,
-) -> Fetched {
+fn from_mirror(agent: &Agent, url: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     let read = |file: &&KnownFile| {
         let name = file.name;
         let response = agent.get(format!("{url}{name}.gz")).call();

@@ -10,7 +10,7 @@ use lapa_privacy::allocate::AllocatorState;
 use lapa_privacy::ledger::{DataKey, Ledger, Repeat};
 use sha2::{Digest, Sha256};
 
-use crate::budget::{Books, DeviceBudget, PrivacyError, PrivacySummary};
+use crate::budget::{Books, DeviceBudget, PrivacySummary, Result};
 use crate::config::Experiment;
 use crate::data::Origin;
 use crate::radio::Radio;
@@ -47,7 +47,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// The federation with a ledger that is gone with the process.
-    pub fn in_memory(self) -> Result<Federation, PrivacyError> {
+    pub fn in_memory(self) -> Result<Federation> {
         let data = DataKey { data: "memory".into(), partition: "memory".into() };
         self.open(Ledger::in_memory()?, &data, "memory")
     }
@@ -56,7 +56,7 @@ impl Prepared {
     ///
     /// The names of data on a ledger are made with its key, so that they tell nothing of the records
     /// to whoever does not have it.
-    pub fn record_in(self, ledger: Ledger, run: &str) -> Result<Federation, PrivacyError> {
+    pub fn record_in(self, ledger: Ledger, run: &str) -> Result<Federation> {
         let mut data = Sha256::new();
         self.origin.hashes.iter().for_each(|file| data.update(&file.sha256));
         let data = DataKey {
@@ -66,7 +66,7 @@ impl Prepared {
         self.open(ledger, &data, run)
     }
 
-    fn open(self, ledger: Ledger, data: &DataKey, run: &str) -> Result<Federation, PrivacyError> {
+    fn open(self, ledger: Ledger, data: &DataKey, run: &str) -> Result<Federation> {
         let Self { experiment, origin, station, radio, declared, budgets, threads, repeat, .. } =
             self;
         let (samples, q) = (station.public_samples(), station.model().parameters.len());
@@ -87,7 +87,7 @@ pub(crate) fn partition_digest<'a>(devices: impl Iterator<Item = &'a [u32]>) -> 
 
 impl Federation {
     /// The privacy of the run so far.
-    pub fn privacy(&mut self) -> Result<PrivacySummary, PrivacyError> {
+    pub fn privacy(&mut self) -> Result<PrivacySummary> {
         PrivacySummary::new(&self.experiment, &mut self.books)
     }
 
@@ -106,7 +106,7 @@ impl Federation {
         model: GlobalModel,
         weighting: WeightingState,
         allocator: Option<AllocatorState>,
-    ) -> Result<bool, PrivacyError> {
+    ) -> Result<bool> {
         if !self.station.restore(round, model, weighting, allocator)? {
             return Ok(false);
         }

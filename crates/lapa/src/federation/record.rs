@@ -3,7 +3,7 @@
 use lapa_wireless::units::Db;
 
 use super::{Asked, Federation};
-use crate::budget::{Books, Granted, PrivacyError};
+use crate::budget::{Books, Granted, Result};
 use crate::config::{Entropy, ObserveDevices};
 use crate::error::FederationError;
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, Insight, NoiseMode, RoundRecord};
@@ -54,7 +54,7 @@ fn devices(
     asked: &Asked,
     weights: &[f64],
     insights: &[Insight],
-) -> Result<Vec<DeviceRecord>, PrivacyError> {
+) -> Result<Vec<DeviceRecord>> {
     let Federation { experiment, station, books, .. } = on;
     // No base station could observe insights: they are for simulations only.
     let insights = if experiment.run.entropy == Entropy::Seed { insights } else { &[] };
@@ -96,27 +96,15 @@ fn noise_mode(granted: &[Granted]) -> Option<NoiseMode> {
 }
 
 /// The record of a device that does not send.
-fn silent(
-    books: &mut Books,
-    public_samples: &[u32],
-    link: &Link,
-) -> Result<DeviceRecord, PrivacyError> {
+fn silent(books: &mut Books, public_samples: &[u32], link: &Link) -> Result<DeviceRecord> {
     let spent = books.spent(link.device)?;
     Ok(DeviceRecord {
         device: link.device,
         samples: public_samples[link.device as usize],
-        weight: 0.0,
-        epsilon: 0.0,
-        sigma_artificial: 0.0,
-        sigma_required: 0.0,
         spent_claimed: spent.claimed,
         spent_provable: spent.provable,
-        angle: None,
         sinr_db: Db::of(link.sinr).0,
         ser: link.ser,
-        selected: false,
-        sigma_channel: 0.0,
-        gradient_norm: None,
-        clipped: None,
+        ..DeviceRecord::default()
     })
 }

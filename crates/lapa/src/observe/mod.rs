@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for DeviceRecords {
 }
 
 /// One device in one round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRecord {
     /// Device, from 0.
     pub device: u32,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::RemoteError;
+use super::{RemoteError, Result};
 use crate::atomic::write_bytes;
 use crate::files::{self, Folder};
 use crate::run::RunError;
@@ -104,7 +104,7 @@ impl Answers {
     }
 
     /// No other process answers for the device while this lives.
-    pub fn lock(&self) -> Result<File, RemoteError> {
+    pub fn lock(&self) -> Result<File> {
         let folder = Folder::create(&self.folder);
         let folder = folder.map_err(RunError::io("create", &self.folder))?;
         let name = format!("{}.lock", self.device);
@@ -115,7 +115,7 @@ impl Answers {
     }
 
     /// The stored answer to a question.
-    pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Cached<T>, RemoteError> {
+    pub fn find<T: Number>(&self, question: &Question<'_>) -> Result<Cached<T>> {
         let path = self.path(question.run);
         let bytes = match files::read(&path) {
             Ok(bytes) => bytes,
@@ -138,12 +138,7 @@ impl Answers {
     }
 
     /// Keeps an answer in place of the run's last one.
-    pub fn keep<T: Number>(
-        &self,
-        question: &Question<'_>,
-        values: &[T],
-        sigma: f64,
-    ) -> Result<(), RemoteError> {
+    pub fn keep<T: Number>(&self, question: &Question<'_>, values: &[T], sigma: f64) -> Result<()> {
         let path = self.path(question.run);
         let head = Head { question: question.hash(), round: question.round, sigma };
         let mut bytes = serde_json::to_vec(&head).map_err(RemoteError::damaged(&path))?;

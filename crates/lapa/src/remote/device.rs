@@ -7,7 +7,7 @@ use lapa_privacy::{Event, Histogram};
 
 use super::answers::{Answers, Cached, Number, Question};
 use super::device_ledger::{DeviceLedger, Spending};
-use super::{DeviceInfo, Refusal, RemoteError, checked};
+use super::{DeviceInfo, Refusal, RemoteError, Result, checked};
 use crate::budget::{Histograms, of_whole_updates, public_samples};
 use crate::config::{Entropy, Experiment};
 use crate::data::{Dataset, Split};
@@ -75,7 +75,7 @@ impl Device {
         device: u32,
         seeded: bool,
         ledger: &Path,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let scheme = &*experiment.partition.scheme;
         let seed = experiment.run.seed;
         let parts = crate::partition::partition(scheme, &data.train.labels, data.classes, seed)
@@ -100,7 +100,7 @@ impl Device {
         classes: usize,
         seeded: bool,
         ledger: &Path,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let (images, labels) = (records.images.len(), records.labels.len());
         if images != labels * records.rows * records.cols || records.is_empty() {
             return Err(RemoteError::Records(format!(
@@ -133,7 +133,7 @@ impl Device {
         classes: usize,
         sizes: (&[u32], usize),
         ledger: &Path,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let shape @ (rows, cols, _) = (records.rows, records.cols, classes);
         let network = crate::model::network(&experiment.model, rows, cols, classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
@@ -158,7 +158,7 @@ impl Device {
         (sizes, place): (&[u32], usize),
         parameters: usize,
         ledger: &Path,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let samples = public_samples(&experiment, sizes)?;
         let answers = Answers::beside(ledger, device);
         let begun = std::fs::metadata(ledger).is_ok_and(|file| file.len() > 0);
@@ -194,7 +194,7 @@ impl Device {
         parameters: usize,
         seeded: bool,
         ledger: &Path,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let experiment = checked(experiment, seeded)?;
         super::check_outside_model(&experiment)?;
         refuse_initial_sigma(&experiment)?;
@@ -207,7 +207,7 @@ impl Device {
     }
 
     /// Its public numbers.
-    pub fn describe(&mut self) -> Result<DeviceInfo, RemoteError> {
+    pub fn describe(&mut self) -> Result<DeviceInfo> {
         let Spending { declared, delta, left, .. } = self.ledger.spending()?;
         Ok(DeviceInfo {
             device: self.device,
@@ -224,25 +224,19 @@ impl Device {
     }
 
     /// State of its budget.
-    pub fn spent(&mut self) -> Result<Spending, RemoteError> {
+    pub fn spent(&mut self) -> Result<Spending> {
         Ok(self.ledger.spending()?)
     }
 
-    /// Its update from the global model `parameters` in a round of `run`: batch, gradient, clip,
+    /// Its update from the global `model` in a round of `run`: batch, gradient, clip,
     /// charged to its ledger for `cost`, then noise. Asked again, it is the same for nothing.
-    pub fn train(
-        &mut self,
-        run: &str,
-        round: u32,
-        parameters: &[f32],
-        cost: f64,
-    ) -> Result<Answer, RemoteError> {
-        self.expect("parameters", parameters.len())?;
-        if let Some(index) = parameters.iter().position(|value| !value.is_finite()) {
-            let (device, value) = (self.device, parameters[index]);
+    pub fn train(&mut self, run: &str, round: u32, model: &[f32], cost: f64) -> Result<Answer> {
+        self.expect("parameters", model.len())?;
+        if let Some(index) = model.iter().position(|value| !value.is_finite()) {
+            let (device, value) = (self.device, model[index]);
             return Err(Refusal::NotFinite { device, index, value }.into());
         }
-        let question = Question { run, round, what: "train", cost, values: parameters };
+        let question = Question { run, round, what: "train", cost, values: model };
         let Self { experiment, device, samples, trainer, ledger, answers, .. } = self;
         let Some(Trainer { records, all, learner }) = trainer else {
             return Err(RemoteError::Turn(
@@ -262,7 +256,7 @@ impl Device {
             let mut batch = draws.stream(Purpose::Batch, round, here.number)?;
             let mut noise = draws.stream(Purpose::Noise, round, here.number)?;
             let streams = Streams { batch: &mut *batch, noise: &mut *noise };
-            let reply = here.answer(parameters, recorded, 1.0, streams, learner, Vec::new());
+            let reply = here.answer(model, recorded, 1.0, streams, learner, Vec::new());
             let failed = |error| FederationError::of_device(error, round, here.number, here.learn);
             Ok(reply.map_err(failed)?.update)
         })
@@ -272,15 +266,9 @@ impl Device {
     /// `share`, then noised. One record moves it by up to 2C. Asked again for the same round and
     /// share, it is the same for nothing: training elsewhere need not be repeatable, and the update
     /// is the device's own, not part of the question.
-    pub fn privatize(
-        &mut self,
-        run: &str,
-        round: u32,
-        update: &[f32],
-        cost: f64,
-    ) -> Result<Answer, RemoteError> {
-        self.expect("values", update.len())?;
-        self.privatize_after(run, round, cost, || update.to_vec())
+    pub fn privatize(&mut self, run: &str, round: u32, raw: &[f32], cost: f64) -> Result<Answer> {
+        self.expect("values", raw.len())?;
+        self.privatize_after(run, round, cost, || raw.to_vec())
     }
 
     /// [`Device::privatize`] of what `train` returns, which is called when the release is granted
@@ -293,7 +281,7 @@ impl Device {
         round: u32,
         cost: f64,
         train: impl FnOnce() -> Vec<f32>,
-    ) -> Result<Answer, RemoteError> {
+    ) -> Result<Answer> {
         let expected = self.parameters;
         let Self { experiment, trainer: None, ledger, answers, .. } = self else {
             return Err(RemoteError::Turn(
@@ -316,7 +304,7 @@ impl Device {
 
     /// Its label counts before round 1, where the rule of aggregation goes by them: with noise for
     /// `cost` of its budget, or exact where they are declared public.
-    pub fn histogram(&mut self, run: &str, cost: f64) -> Result<Vec<f64>, RemoteError> {
+    pub fn histogram(&mut self, run: &str, cost: f64) -> Result<Vec<f64>> {
         match self.experiment.aggregate.rule.histograms() {
             None => {
                 return Err(RemoteError::Turn(
@@ -360,8 +348,8 @@ fn answer(
     ledger: &mut DeviceLedger,
     rounds: u32,
     question: &Question<'_>,
-    compute: impl FnOnce(&Recorded) -> Result<PrivateUpdate, RemoteError>,
-) -> Result<Answer, RemoteError> {
+    compute: impl FnOnce(&Recorded) -> Result<PrivateUpdate>,
+) -> Result<Answer> {
     let (run, round) = (question.run, question.round);
     if round == 0 || round > rounds {
         return Err(Refusal::Round { device: ledger.device(), round, rounds }.into());
@@ -381,7 +369,7 @@ fn cached<T: Number>(
     answers: &Answers,
     ledger: &DeviceLedger,
     question: &Question<'_>,
-) -> Result<Option<(Vec<T>, f64)>, RemoteError> {
+) -> Result<Option<(Vec<T>, f64)>> {
     let (run, round) = (question.run, question.round);
     match answers.find(question)? {
         Cached::Nothing => Ok(None),
@@ -395,7 +383,7 @@ fn cached<T: Number>(
 }
 
 /// Refuses a noise level where ε goes by the sizes of all devices.
-fn refuse_initial_sigma(experiment: &Experiment) -> Result<(), RemoteError> {
+fn refuse_initial_sigma(experiment: &Experiment) -> Result<()> {
     if experiment.initial_sigma().is_none() {
         return Ok(());
     }

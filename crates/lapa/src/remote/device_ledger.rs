@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use lapa_privacy::FilterKind;
 use lapa_privacy::ledger::{DataKey, Declaration, Ledger, Recorded, Repeat, Request, add_up};
 
-use super::{Refusal, RemoteError};
+use super::{Refusal, RemoteError, Result};
 use crate::budget::{DeviceBudget, Odometer, Priced, PrivacyError, declare, floor};
 use crate::config::Experiment;
 use crate::simulation::repeat;
@@ -61,7 +61,7 @@ impl DeviceLedger {
         samples: &[u32],
         place: usize,
         ledger: Ledger,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let mut known = ledger.declarations()?;
         known.retain(|declared| declared.data == OWN);
         let account = account(&ledger, &known)?;
@@ -82,13 +82,13 @@ impl DeviceLedger {
 
     /// Records the release of a round of `run` for a cost. When this returns it is on the disk, and
     /// noise may be drawn.
-    pub fn record(&mut self, run: &str, round: u32, cost: f64) -> Result<Recorded, RemoteError> {
+    pub fn record(&mut self, run: &str, round: u32, cost: f64) -> Result<Recorded> {
         self.check_cost(cost)?;
         self.charge(run, round, cost, DeviceBudget::price_alone)
     }
 
     /// Records the device's label histogram for a cost.
-    pub fn record_histogram(&mut self, run: &str, cost: f64) -> Result<Recorded, RemoteError> {
+    pub fn record_histogram(&mut self, run: &str, cost: f64) -> Result<Recorded> {
         let limited = self.budget.filter.is_some();
         if cost.is_nan() || cost <= 0.0 || (limited && cost.is_infinite()) {
             return Err(self.strange_cost(cost, "a number above 0".into()).into());
@@ -140,7 +140,7 @@ impl DeviceLedger {
         round: u32,
         cost: f64,
         price: impl Fn(&DeviceBudget, f64) -> Result<Priced, PrivacyError>,
-    ) -> Result<Recorded, RemoteError> {
+    ) -> Result<Recorded> {
         let data = DataKey { data: OWN.into(), partition: OWN.into() };
         let listed = [(self.account, self.budget.declared())];
         self.ledger.begin_run(run, &data, &listed)?;
@@ -190,7 +190,7 @@ impl DeviceLedger {
 
 /// The account of a device in its ledger, whose declarations are `known`: the one that is there.
 /// Several accounts are spending on the records of one device without a common budget.
-fn account(ledger: &Ledger, known: &[Declaration]) -> Result<u32, RemoteError> {
+fn account(ledger: &Ledger, known: &[Declaration]) -> Result<u32> {
     let numbers: BTreeSet<u32> = known.iter().map(|declared| declared.device).collect();
     if numbers.len() > 1 {
         let numbers = Vec::from_iter(numbers);

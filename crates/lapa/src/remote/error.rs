@@ -10,6 +10,9 @@ use crate::budget::PrivacyError;
 use crate::error::FederationError;
 use crate::run::RunError;
 
+/// Result of work on remote devices and base stations.
+pub type Result<T, E = RemoteError> = std::result::Result<T, E>;
+
 /// A device or a base station cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {

@@ -52,7 +52,7 @@ mod vet;
 
 pub use device::{Answer, Device};
 pub use device_ledger::Spending;
-pub use error::RemoteError;
+pub use error::{RemoteError, Result};
 pub use refusal::Refusal;
 pub use station::{BaseStation, Model, Question, Step};
 pub use vet::{Dropped, Reason};
@@ -93,7 +93,7 @@ pub struct DeviceInfo {
 }
 
 /// The experiment of a real federation, checked.
-fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteError> {
+fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment> {
     let mut experiment = experiment.clone();
     let refuse = |what: String, instead| Err(RemoteError::Config { what, instead });
     if !experiment.transmit.uplink.is_ideal() {
@@ -121,7 +121,7 @@ fn checked(experiment: &Experiment, seeded: bool) -> Result<Experiment, RemoteEr
 }
 
 /// Refuses settings that a model trained outside of the engine does not go with.
-fn check_outside_model(experiment: &Experiment) -> Result<(), RemoteError> {
+fn check_outside_model(experiment: &Experiment) -> Result<()> {
     let refuse = |what: &str, instead| Err(RemoteError::Config { what: what.into(), instead });
     if experiment.noise() == NoiseKind::DiscreteGaussian {
         let what = "privacy.noise = \"discrete-gaussian\" rounds the gradients of single samples, \

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::mailbox::Mailbox;
-use super::vet::{Dropped, Reason};
-use super::{DeviceInfo, RemoteError, check_outside_model, checked};
+use super::vet::{Dropped, Reason, finite};
+use super::{DeviceInfo, RemoteError, Result, check_outside_model, checked};
 use crate::atomic::{read_json, write_bytes};
 use crate::budget::{declare, of_whole_updates};
 use crate::config::Experiment;
@@ -93,7 +93,7 @@ impl BaseStation {
         model: Model,
         devices: &[DeviceInfo],
         folder: &Path,
-    ) -> Result<Self, RemoteError> {
+    ) -> Result<Self> {
         let mut devices = devices.to_vec();
         devices.sort_by_key(|info| info.device);
         let seeded = devices.iter().any(|info| info.seeded);
@@ -174,7 +174,7 @@ impl BaseStation {
 
     /// The questions for label histograms, before round 1; empty where the rule of aggregation needs
     /// none, or they are known.
-    pub fn ask_histograms(&mut self) -> Result<Vec<Question>, RemoteError> {
+    pub fn ask_histograms(&mut self) -> Result<Vec<Question>> {
         if !self.federation.station.needs_labels() {
             return Ok(Vec::new());
         }
@@ -192,10 +192,8 @@ impl BaseStation {
 
     /// Takes the label histograms that were asked for. Of devices without one, or with one that is
     /// none, nothing is known. Returns whose were left out.
-    pub fn learn_histograms(
-        &mut self,
-        mut answers: BTreeMap<u32, Vec<f64>>,
-    ) -> Result<Vec<Dropped>, RemoteError> {
+    pub fn learn_histograms(&mut self, answers: BTreeMap<u32, Vec<f64>>) -> Result<Vec<Dropped>> {
+        let mut answers = answers;
         if !self.federation.station.needs_labels() {
             return Err(RemoteError::Turn("no label histograms were asked for"));
         }
@@ -204,19 +202,13 @@ impl BaseStation {
         let mut counts = Vec::new();
         for device in 0..self.federation.books.devices() {
             let answer = answers.remove(&device);
-            let reason = answer.as_ref().and_then(|answer| {
-                let given = answer.len();
-                match answer.iter().position(|count| !count.is_finite()) {
-                    _ if given != expected => Some(Reason::Length { given, expected }),
-                    Some(index) => Some(Reason::NotFinite { index }),
-                    None => None,
-                }
+            let vetted =
+                answer.map(|answer| finite(&answer, expected, f64::is_finite).map(|()| answer));
+            let vetted = vetted.transpose().unwrap_or_else(|reason| {
+                dropped.push(Dropped { device, reason });
+                None
             });
-            counts.push(match (answer, reason) {
-                (Some(answer), None) => answer,
-                _ => vec![0.0; expected],
-            });
-            dropped.extend(reason.map(|reason| Dropped { device, reason }));
+            counts.push(vetted.unwrap_or_else(|| vec![0.0; expected]));
         }
         let others = answers.into_keys();
         dropped.extend(others.map(|device| Dropped { device, reason: Reason::NotAsked }));
@@ -227,7 +219,7 @@ impl BaseStation {
 
     /// The next round's questions to the devices that are `present`. The ledger has them when this
     /// returns; asked again, before or after an interruption, they are the same.
-    pub fn ask(&mut self, present: &[u32]) -> Result<Vec<Question>, RemoteError> {
+    pub fn ask(&mut self, present: &[u32]) -> Result<Vec<Question>> {
         let round = self.round() + 1;
         if round > self.rounds() {
             return Err(RemoteError::Turn("all rounds are done"));
@@ -257,7 +249,7 @@ impl BaseStation {
 
     /// Ends the round with what was answered, in any order; devices without an answer are left out.
     /// A checkpoint of the round is on the disk when this returns.
-    pub fn step(&mut self, answers: BTreeMap<u32, Vec<f32>>) -> Result<Step, RemoteError> {
+    pub fn step(&mut self, answers: BTreeMap<u32, Vec<f32>>) -> Result<Step> {
         let Some(asked) = self.asked.take() else {
             return Err(RemoteError::Turn("no question was asked: call ask before step"));
         };
@@ -273,23 +265,19 @@ impl BaseStation {
     }
 
     /// Accuracy and mean loss on the configuration's test set.
-    pub fn evaluate(&mut self) -> Result<(f64, f64), RemoteError> {
+    pub fn evaluate(&mut self) -> Result<(f64, f64)> {
         let nowhere = "a model that is trained outside of the engine is evaluated there";
         self.federation.station.evaluate().ok_or(RemoteError::Turn(nowhere))
     }
 
     /// The summary of the rounds so far.
-    pub fn summary(&mut self) -> Result<Summary, RemoteError> {
+    pub fn summary(&mut self) -> Result<Summary> {
         Ok(self.log.summary(&mut self.federation)?)
     }
 }
 
 /// The federation of these devices, checked.
-fn prepare(
-    experiment: &Experiment,
-    model: Model,
-    devices: &[DeviceInfo],
-) -> Result<Prepared, RemoteError> {
+fn prepare(experiment: &Experiment, model: Model, devices: &[DeviceInfo]) -> Result<Prepared> {
     let samples: Vec<u32> = devices.iter().map(|info| info.samples).collect();
     let test_images = if let Model::Configured(data) = &model { data.test.len() } else { 0 };
     let threads = simulation::threads(experiment, samples.len(), test_images);
@@ -336,7 +324,7 @@ fn configured_model(
     data: Dataset,
     devices: &[DeviceInfo],
     threads: usize,
-) -> Result<(Vec<f32>, Evaluator), RemoteError> {
+) -> Result<(Vec<f32>, Evaluator)> {
     let shape @ (rows, cols, classes) = (data.train.rows, data.train.cols, data.classes);
     let network = crate::model::network(&experiment.model, rows, cols, classes)
         .map_err(|source| FederationError::Model { rows, cols, source })?;
@@ -351,11 +339,7 @@ fn configured_model(
 }
 
 /// Refuses devices that do not fit together, or not the configuration.
-fn check_devices(
-    experiment: &Experiment,
-    parameters: usize,
-    devices: &[DeviceInfo],
-) -> Result<(), RemoteError> {
+fn check_devices(experiment: &Experiment, parameters: usize, devices: &[DeviceInfo]) -> Result<()> {
     if devices.is_empty() {
         return Err(RemoteError::Devices("there are no devices".into()));
     }
@@ -396,7 +380,7 @@ fn check_devices(
 
 /// Refuses a device whose noise the base station could not know. Where costs are μ², any budget
 /// will do: what is left of it says what may be asked for, and the report has the device's ε.
-fn check_budget(info: &DeviceInfo, filter: Option<&Filter>) -> Result<(), RemoteError> {
+fn check_budget(info: &DeviceInfo, filter: Option<&Filter>) -> Result<()> {
     let declared = filter.map_or(f64::INFINITY, |filter| filter.budget().epsilon());
     let in_mu = filter.is_some_and(|filter| filter.kind() == FilterKind::Gdp);
     if info.epsilon == declared || (in_mu && info.epsilon.is_finite()) {
@@ -411,7 +395,7 @@ fn check_budget(info: &DeviceInfo, filter: Option<&Filter>) -> Result<(), Remote
 
 /// The devices as they were when the run began: what they have left is told then. A budget that
 /// was raised since counts.
-fn known_devices(folder: &Path, now: &[DeviceInfo]) -> Result<Vec<DeviceInfo>, RemoteError> {
+fn known_devices(folder: &Path, now: &[DeviceInfo]) -> Result<Vec<DeviceInfo>> {
     // Nothing is asked before the file is there: without it the devices are as they are now.
     let Some(before): Option<Vec<DeviceInfo>> = read(&folder.join(DEVICES))? else {
         return Ok(now.to_vec());
@@ -430,7 +414,7 @@ fn known_devices(folder: &Path, now: &[DeviceInfo]) -> Result<Vec<DeviceInfo>, R
     Ok(known)
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RemoteError> {
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let found = read_json(path).map_err(RunError::io("read", path))?;
     found.transpose().map_err(RemoteError::damaged(path))
 }

@@ -45,14 +45,24 @@ pub enum Reason {
     },
 }
 
-/// Refuses an answer that no honest device gives to what was `granted`.
-pub(super) fn vet(granted: &Granted, answer: &[f32], expected: usize) -> Result<(), Reason> {
+/// Refuses an answer of another length, or with a value that is not finite.
+pub(super) fn finite<T: Copy>(
+    answer: &[T],
+    expected: usize,
+    is_finite: fn(T) -> bool,
+) -> Result<(), Reason> {
     if answer.len() != expected {
         return Err(Reason::Length { given: answer.len(), expected });
     }
-    if let Some(index) = answer.iter().position(|value| !value.is_finite()) {
-        return Err(Reason::NotFinite { index });
+    match answer.iter().position(|&value| !is_finite(value)) {
+        Some(index) => Err(Reason::NotFinite { index }),
+        None => Ok(()),
     }
+}
+
+/// Refuses an answer that no honest device gives to what was `granted`.
+pub(super) fn vet(granted: &Granted, answer: &[f32], expected: usize) -> Result<(), Reason> {
+    finite(answer, expected, f32::is_finite)?;
     let norm = answer.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();
     if let Event::Release(release) = &granted.event
         && let Some(most) = longest(release, expected)

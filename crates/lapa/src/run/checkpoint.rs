@@ -8,11 +8,12 @@ use safetensors::tensor::{Metadata, TensorView};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::{Deserialize, Serialize};
 
-use super::RunError;
+use super::{Result, RunError};
 
 use crate::atomic::write_bytes;
 use crate::files;
 use crate::model::Network;
+use crate::station::Station;
 use crate::station::aggregate::{GlobalModel, WeightingState};
 
 /// Name of the trained model in a run folder.
@@ -67,7 +68,7 @@ impl Tensor {
 }
 
 /// Writes tensors, and the state that a checkpoint has beside them.
-fn write(path: &Path, mut tensors: Vec<Tensor>, state: Option<&State>) -> Result<(), RunError> {
+fn write(path: &Path, mut tensors: Vec<Tensor>, state: Option<&State>) -> Result<()> {
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
     let bytes: Vec<Vec<u8>> = tensors.iter().map(|tensor| bytes(&tensor.values)).collect();
@@ -84,7 +85,7 @@ fn write(path: &Path, mut tensors: Vec<Tensor>, state: Option<&State>) -> Result
 }
 
 /// The file, and the text of a checkpoint's state.
-fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<(SafeTensors<'a>, Metadata), RunError> {
+fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<(SafeTensors<'a>, Metadata)> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(RunError::invalid(path))?;
     let file = SafeTensors::deserialize(bytes).map_err(RunError::invalid(path))?;
     Ok((file, metadata))
@@ -105,7 +106,7 @@ pub(super) fn save(
     state: &State,
     model: &GlobalModel,
     remembered: &[Vec<f32>],
-) -> Result<(), RunError> {
+) -> Result<()> {
     let GlobalModel { parameters, velocity, average, statistics } = model;
     let mut tensors = vec![
         Tensor::flat("parameters", parameters),
@@ -122,7 +123,7 @@ pub(super) fn save(
 pub(super) fn load(
     folder: &Path,
     like: &GlobalModel,
-) -> Result<(State, GlobalModel, Option<AllocatorState>), RunError> {
+) -> Result<(State, GlobalModel, Option<AllocatorState>)> {
     let path = folder.join(FILE);
     let bytes = files::read(&path).map_err(RunError::io("read", &path))?;
     let (file, metadata) = parse(&path, &bytes)?;
@@ -176,7 +177,7 @@ pub fn model_tensors(network: &Network, model: &GlobalModel) -> Vec<Tensor> {
 }
 
 /// Reads the trained model of a finished run in `folder`.
-pub fn read_model(folder: &Path) -> Result<Vec<Tensor>, RunError> {
+pub fn read_model(folder: &Path) -> Result<Vec<Tensor>> {
     let path = folder.join(MODEL);
     let bytes = files::read(&path).map_err(RunError::io("read", &path))?;
     let (file, metadata) = parse(&path, &bytes)?;
@@ -189,11 +190,8 @@ pub fn read_model(folder: &Path) -> Result<Vec<Tensor>, RunError> {
 
 /// Writes the trained model, a tensor per layer part, for any reader of safetensors; as one tensor
 /// without a network of ours.
-pub(super) fn save_model(
-    folder: &Path,
-    network: Option<&Network>,
-    model: &GlobalModel,
-) -> Result<(), RunError> {
+pub(super) fn save_model(folder: &Path, station: &Station) -> Result<()> {
+    let (network, model) = (station.network(), station.model());
     let all = || vec![Tensor::flat("parameters", model.evaluated())];
     let tensors = network.map_or_else(all, |network| model_tensors(network, model));
     write(&folder.join(MODEL), tensors, None)

@@ -3,10 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lapa_privacy::ledger::LedgerError;
+
 use crate::budget::PrivacyError;
 use crate::config::ConfigError;
 use crate::error::FederationError;
 use crate::observe::ObserveError;
+
+/// Result of work on runs.
+pub type Result<T, E = RunError> = std::result::Result<T, E>;
 
 /// A run that cannot begin, go on, or be written down.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +115,7 @@ pub enum RunError {
         /// The ledger.
         path: PathBuf,
         /// The cause.
-        source: lapa_privacy::ledger::LedgerError,
+        source: LedgerError,
     },
     /// The metrics could not be written.
     #[error(transparent)]
@@ -131,5 +136,11 @@ impl RunError {
 
     pub(super) fn invalid<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
         |what| Self::Invalid { path: path.into(), what: what.to_string() }
+    }
+}
+
+impl From<LedgerError> for RunError {
+    fn from(error: LedgerError) -> Self {
+        Self::Privacy(error.into())
     }
 }

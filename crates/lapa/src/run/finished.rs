@@ -6,7 +6,7 @@ use super::folder::{
     CONFIG, MANIFEST, Manifest, fingerprint_under, not_locked, open_run, read_experiment,
     read_manifest,
 };
-use super::{DEVICES, METRICS, RunError, SUMMARY, Summary, read_summary};
+use super::{DEVICES, METRICS, Result, RunError, SUMMARY, Summary, read_summary};
 use crate::budget::{Histograms, round_up};
 use crate::config::{Experiment, Privacy};
 use crate::files::{Folder, FolderLock};
@@ -30,7 +30,7 @@ pub struct CheckedRun {
 
 impl CheckedRun {
     /// Reads the run in `path`; none if it is not finished.
-    pub fn read(path: &Path) -> Result<Option<Self>, RunError> {
+    pub fn read(path: &Path) -> Result<Option<Self>> {
         let folder = open_run(path)?;
         let lock = folder.lock_shared().map_err(|error| not_locked(error, path))?;
         let Some(summary) = read_summary(path)? else { return Ok(None) };
@@ -50,11 +50,7 @@ fn contradiction(path: PathBuf, what: &str) -> RunError {
 }
 
 /// Refuses an experiment that is not the one of the manifest.
-fn check_experiment(
-    folder: &Path,
-    manifest: &Manifest,
-    experiment: &Experiment,
-) -> Result<(), RunError> {
+fn check_experiment(folder: &Path, manifest: &Manifest, experiment: &Experiment) -> Result<()> {
     let (Manifest { version, kernels, seed, .. }, now) = (manifest, env!("CARGO_PKG_VERSION"));
     let same = manifest.experiment == fingerprint_under(version, kernels, experiment);
     if !same && version == now {
@@ -79,7 +75,7 @@ pub fn read_records(
     folder: &Path,
     experiment: &Experiment,
     devices: u32,
-) -> Result<Vec<RoundRecord>, RunError> {
+) -> Result<Vec<RoundRecord>> {
     let path = folder.join(METRICS);
     let records = read_metrics(&path)?;
     for (line, record) in (1..).zip(&records) {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::{ManifestData, RunError};
+use super::{ManifestData, Result, RunError};
 use crate::budget::Histograms;
 use crate::config::{Entropy, Experiment};
 use crate::files::{self, Folder, FolderLock};
@@ -123,8 +123,8 @@ impl RunFolder {
     /// sees that path sees a run that can be resumed. All paths have the same parent.
     pub(super) fn create(
         paths: impl IntoIterator<Item = PathBuf>,
-        fill: impl FnOnce(&Path) -> Result<(), RunError>,
-    ) -> Result<Self, RunError> {
+        fill: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Self> {
         let mut paths = paths.into_iter().peekable();
         let taken = paths.peek().cloned().unwrap_or_default();
         let Some(path) = paths.find(|path| is_free(path)) else {
@@ -156,7 +156,7 @@ impl RunFolder {
     }
 
     /// Opens the folder of an earlier run in order to go on with it.
-    pub fn open(path: &Path) -> Result<Self, RunError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let folder = open_run(path)?;
         let lock = folder.lock().map_err(|error| not_locked(error, path))?;
         folder.remove_temporaries().map_err(RunError::io("clean up", path))?;
@@ -169,12 +169,12 @@ impl RunFolder {
     }
 
     /// The experiment as resolved when the run began.
-    pub fn experiment(&self) -> Result<Experiment, RunError> {
+    pub fn experiment(&self) -> Result<Experiment> {
         read_experiment(&self.path)
     }
 
     /// The manifest, as written when the run began.
-    pub fn manifest(&self) -> Result<Manifest, RunError> {
+    pub fn manifest(&self) -> Result<Manifest> {
         read_manifest(&self.path)
     }
 }
@@ -205,7 +205,7 @@ const OWN: [&str; 21] = [
 ];
 
 /// Opens the folder of a run whose files are its own.
-pub(super) fn open_run(path: &Path) -> Result<Folder, RunError> {
+pub(super) fn open_run(path: &Path) -> Result<Folder> {
     let folder = Folder::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => RunError::NotARun(path.into()),
         _ => RunError::io("open", path)(error),
@@ -232,13 +232,13 @@ pub(super) fn not_locked(error: TryLockError, path: &Path) -> RunError {
 }
 
 /// The experiment of the run in `folder`, as resolved when it began.
-pub fn read_experiment(folder: &Path) -> Result<Experiment, RunError> {
+pub fn read_experiment(folder: &Path) -> Result<Experiment> {
     let path = folder.join(CONFIG);
     let text = files::read_to_string(&path).map_err(RunError::io("read", &path))?;
     Ok(Experiment::from_toml(&text, &path.display().to_string(), &[])?)
 }
 
-pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, RunError> {
+pub(super) fn read_manifest(folder: &Path) -> Result<Manifest> {
     let path = folder.join(MANIFEST);
     let text = files::read_to_string(&path).map_err(RunError::io("read", &path))?;
     serde_json::from_str(&text).map_err(RunError::invalid(&path))
@@ -248,7 +248,7 @@ pub(super) fn read_manifest(folder: &Path) -> Result<Manifest, RunError> {
 const PARTIAL: &str = ".partial";
 
 /// A new folder in `parent`, locked and private to its owner.
-fn new_partial(parent: &Path, prefix: &str) -> Result<(TempDir, FolderLock), RunError> {
+fn new_partial(parent: &Path, prefix: &str) -> Result<(TempDir, FolderLock)> {
     let cannot = || RunError::io("create a folder in", parent);
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix).suffix(PARTIAL);

@@ -10,7 +10,7 @@ use rand::Rng;
 
 use super::checkpoint::{self, State};
 use super::folder::{self, RunFolder};
-use super::{LEDGER, METRICS, Manifest, ManifestData, RunError, SUMMARY, Summary, witness};
+use super::{LEDGER, METRICS, Manifest, ManifestData, Result, RunError, SUMMARY, Summary, witness};
 use crate::atomic::{write_bytes, write_json};
 use crate::budget::PrivacyError;
 use crate::config::Experiment;
@@ -40,7 +40,7 @@ impl RunLog {
     pub fn begin(
         prepared: Prepared,
         paths: impl IntoIterator<Item = PathBuf>,
-    ) -> Result<(Self, Federation), RunError> {
+    ) -> Result<(Self, Federation)> {
         let name = new_run_id()?;
         let (folder, federation) = match prepared.experiment.run.ledger.clone() {
             Some(path) => {
@@ -58,7 +58,7 @@ impl RunLog {
                 let beginning = Beginning { experiment, origin, station, threads: *threads };
                 let folder = RunFolder::create(paths, |partial| {
                     // Create it now: a missing ledger then always means data loss.
-                    let ledger = Ledger::open(&partial.join(LEDGER)).map_err(PrivacyError::from)?;
+                    let ledger = Ledger::open(&partial.join(LEDGER))?;
                     beginning.fill(partial, &name, &ledger)
                 })?;
                 let federation = record_in(prepared, &folder.path().join(LEDGER), &name)?;
@@ -74,7 +74,7 @@ impl RunLog {
         folder: RunFolder,
         name: String,
         prepared: Prepared,
-    ) -> Result<(Self, Federation), RunError> {
+    ) -> Result<(Self, Federation)> {
         let (state, model, allocator) = checkpoint::load(folder.path(), prepared.station.model())?;
         let ledger = witness::ledger_of(folder.path(), &prepared.experiment)?;
         let mut federation = record_in(prepared, &ledger, &name)?;
@@ -100,29 +100,28 @@ impl RunLog {
     }
 
     /// Writes down a round that began at `start`.
-    pub fn append(&mut self, record: &RoundRecord, start: Instant) -> Result<(), RunError> {
+    pub fn append(&mut self, record: &RoundRecord, start: Instant) -> Result<()> {
         self.metrics.append(record)?;
         self.seconds += start.elapsed().as_secs_f64();
         Ok(())
     }
 
     /// Writes a checkpoint of the rounds so far.
-    pub fn checkpoint(&mut self, federation: &Federation) -> Result<(), RunError> {
+    pub fn checkpoint(&mut self, federation: &Federation) -> Result<()> {
         self.metrics.sync()?;
         let (bytes, asked) = (self.metrics.len(), federation.books.asked);
         save_checkpoint(self.folder(), &federation.station, asked, bytes, self.seconds)
     }
 
     /// The summary of the rounds so far.
-    pub fn summary(&self, federation: &mut Federation) -> Result<Summary, RunError> {
+    pub fn summary(&self, federation: &mut Federation) -> Result<Summary> {
         let records = observe::read_metrics(&self.folder().join(METRICS))?;
         Ok(Summary::new(&records, federation, self.seconds)?)
     }
 
     /// Writes the model and the summary: both can be written again.
-    pub fn finish(&mut self, federation: &mut Federation) -> Result<Summary, RunError> {
-        let station = &federation.station;
-        checkpoint::save_model(self.folder(), station.network(), station.model())?;
+    pub fn finish(&mut self, federation: &mut Federation) -> Result<Summary> {
+        checkpoint::save_model(self.folder(), &federation.station)?;
         let (summary, path) = (self.summary(federation)?, self.folder().join(SUMMARY));
         write_json(&path, &summary).map_err(RunError::io("write", &path))?;
         Ok(summary)
@@ -131,9 +130,9 @@ impl RunLog {
 
 impl Beginning<'_> {
     /// Writes the files that every run folder has from its first moment on.
-    fn fill(&self, partial: &Path, name: &str, ledger: &Ledger) -> Result<(), RunError> {
+    fn fill(&self, partial: &Path, name: &str, ledger: &Ledger) -> Result<()> {
         let entropy = self.experiment.run.entropy;
-        let data = ManifestData::new(self.origin, entropy, ledger).map_err(PrivacyError::from)?;
+        let data = ManifestData::new(self.origin, entropy, ledger)?;
         let path = partial.join(folder::CONFIG);
         write_bytes(&path, self.experiment.to_toml()).map_err(RunError::io("write", &path))?;
         let parameters = self.station.model().parameters.len();
@@ -151,7 +150,7 @@ fn save_checkpoint(
     asked: u32,
     metrics_bytes: u64,
     seconds: f64,
-) -> Result<(), RunError> {
+) -> Result<()> {
     let memory = station.allocator_state().map(|state| (state.scalars, state.vectors));
     let (allocator, vectors) = memory.unzip();
     let vectors = vectors.unwrap_or_default();
@@ -171,8 +170,8 @@ fn save_checkpoint(
 ///
 /// In the ledger the run's name carries a hash of all that decides a release. After a change of
 /// config.resolved.toml it is another run there, which can replay nothing.
-fn record_in(prepared: Prepared, path: &Path, run: &str) -> Result<Federation, RunError> {
-    let ledger = Ledger::open(path).map_err(PrivacyError::from)?;
+fn record_in(prepared: Prepared, path: &Path, run: &str) -> Result<Federation> {
+    let ledger = Ledger::open(path)?;
     let name = format!("{run}-{}", folder::fingerprint(&prepared.experiment));
     prepared.record_in(ledger, &name).map_err(|error| match error {
         PrivacyError::Ledger(source) => RunError::Ledger { path: path.into(), source },
@@ -181,7 +180,7 @@ fn record_in(prepared: Prepared, path: &Path, run: &str) -> Result<Federation, R
 }
 
 /// A name for a run that no other run has: runs that share a ledger are told apart by it.
-fn new_run_id() -> Result<String, RunError> {
+fn new_run_id() -> Result<String> {
     let mut rng = os_stream().map_err(PrivacyError::from)?;
     Ok(format!("{:016x}{:016x}", rng.next_u64(), rng.next_u64()))
 }

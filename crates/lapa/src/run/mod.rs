@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 pub use checkpoint::{Tensor, model_tensors, read_model};
-pub use error::RunError;
+pub use error::{Result, RunError};
 pub use finished::{CheckedRun, read_records};
 pub use folder::{Machine, Manifest, RunFolder, fingerprint, is_free, read_experiment};
 pub(crate) use log::RunLog;
@@ -81,18 +81,14 @@ pub struct Run {
 
 impl Run {
     /// Begins a run in the new folder `path`.
-    pub fn create(experiment: Experiment, data: Dataset, path: &Path) -> Result<Self, RunError> {
+    pub fn create(experiment: Experiment, data: Dataset, path: &Path) -> Result<Self> {
         // A link to an empty folder stands for that folder: the run is put into its place.
         let path = path.canonicalize().ok().filter(|_| path.is_symlink()).unwrap_or(path.into());
         Self::create_at(experiment, data, [path])
     }
 
     /// Begins a run in the first new folder of `path`-1, `path`-2, …
-    pub fn create_numbered(
-        experiment: Experiment,
-        data: Dataset,
-        path: &Path,
-    ) -> Result<Self, RunError> {
+    pub fn create_numbered(experiment: Experiment, data: Dataset, path: &Path) -> Result<Self> {
         let numbered = |n: u32| {
             let mut name = path.as_os_str().to_owned();
             name.push(format!("-{n}"));
@@ -105,7 +101,7 @@ impl Run {
         experiment: Experiment,
         data: Dataset,
         paths: impl IntoIterator<Item = PathBuf>,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self> {
         // The run may be resumed from another folder.
         let experiment = experiment
             .with_absolute_paths()
@@ -117,11 +113,7 @@ impl Run {
 
     /// Goes on where the checkpoint of `folder` stands. `experiment` is the folder's own
     /// ([`RunFolder::experiment`]), with another number of threads if need be.
-    pub fn resume(
-        folder: RunFolder,
-        experiment: Experiment,
-        data: Dataset,
-    ) -> Result<Self, RunError> {
+    pub fn resume(folder: RunFolder, experiment: Experiment, data: Dataset) -> Result<Self> {
         let before = folder.manifest()?;
         check_same_run(&folder, &before, &experiment, &data.origin())?;
         let setup = Setup::new(experiment, data)?;
@@ -144,7 +136,7 @@ impl Run {
     pub fn execute(
         self,
         on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<Outcome> {
         let Self { mut log, mut simulation } = self;
         let config::Run { rounds, checkpoint_every, .. } = simulation.experiment().run;
         let (folder, done) = (log.folder(), simulation.round());
@@ -154,7 +146,7 @@ impl Run {
             return Ok(Outcome::Stopped { round: done });
         }
         let mut start = crate::clock::now();
-        let flow = simulation.drive(&mut |simulation, event| -> Result<_, RunError> {
+        let flow = simulation.drive(&mut |simulation, event| -> Result<_> {
             let record = match event {
                 Event::Warning(warning) => return Ok(on_event(RunEvent::Warning(warning))),
                 Event::Round(record) => record,
@@ -187,7 +179,7 @@ pub(crate) fn check_same_run(
     before: &Manifest,
     experiment: &Experiment,
     data: &Origin,
-) -> Result<(), RunError> {
+) -> Result<()> {
     before.expect_data(folder.path(), experiment, data)?;
     let program = |version: &str, kernels: &str| format!("version {version}, {kernels} kernels");
     let began = program(&before.version, &before.kernels);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunError, SUMMARY};
+use super::{Result, RunError, SUMMARY};
 use crate::atomic::read_json;
 use crate::budget::{PrivacyError, PrivacySummary};
 use crate::config::NoiseControl;
@@ -142,7 +142,7 @@ fn switching_round(federation: &Federation) -> Option<SwitchingRound> {
 }
 
 /// The summary of a finished run, or `None` while it is not finished.
-pub fn read_summary(folder: &Path) -> Result<Option<Summary>, RunError> {
+pub fn read_summary(folder: &Path) -> Result<Option<Summary>> {
     let path = folder.join(SUMMARY);
     let summary = read_json(&path).map_err(RunError::io("read", &path))?;
     summary.transpose().map_err(RunError::invalid(&path))

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use lapa_privacy::ledger::{Ledger, LedgerError};
+use lapa_privacy::ledger::Ledger;
 use serde::{Deserialize, Serialize};
 
-use super::{LEDGER, METRICS, Manifest, RunError};
-use crate::budget::PrivacyError;
+use super::{LEDGER, METRICS, Manifest, Result, RunError};
 use crate::config::{Entropy, Experiment};
 use crate::data::{FileHash, Origin};
 use crate::federation::Federation;
@@ -39,11 +38,7 @@ pub struct KeyedHash {
 
 impl ManifestData {
     /// The data of a run that records in `ledger`.
-    pub(super) fn new(
-        data: &Origin,
-        entropy: Entropy,
-        ledger: &Ledger,
-    ) -> Result<Self, LedgerError> {
+    pub(super) fn new(data: &Origin, entropy: Entropy, ledger: &Ledger) -> Result<Self> {
         let Origin { name, source, hashes } = data;
         let (mut files, mut keyed_files) = (Vec::new(), Vec::new());
         match entropy {
@@ -61,19 +56,13 @@ impl ManifestData {
 
 impl Manifest {
     /// Refuses data other than the run in `folder` began with. `experiment` is the folder's own.
-    pub fn expect_data(
-        &self,
-        folder: &Path,
-        experiment: &Experiment,
-        data: &Origin,
-    ) -> Result<(), RunError> {
+    pub fn expect_data(&self, folder: &Path, experiment: &Experiment, data: &Origin) -> Result<()> {
         let same = match experiment.run.entropy {
             Entropy::Seed => self.data.files == data.hashes,
             Entropy::Os => {
                 let path = ledger_of(folder, experiment)?;
-                let now = Ledger::open_read_only(&path)
-                    .and_then(|ledger| ManifestData::new(data, Entropy::Os, &ledger))
-                    .map_err(PrivacyError::from)?;
+                let ledger = Ledger::open_read_only(&path)?;
+                let now = ManifestData::new(data, Entropy::Os, &ledger)?;
                 self.data.keyed_files == now.keyed_files
             }
         };
@@ -82,7 +71,7 @@ impl Manifest {
 }
 
 /// The ledger of the run in `folder`, which must be there.
-pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBuf, RunError> {
+pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBuf> {
     let ledger = experiment.run.ledger.clone().unwrap_or_else(|| folder.join(LEDGER));
     if ledger.is_file() {
         return Ok(ledger);
@@ -92,7 +81,7 @@ pub(super) fn ledger_of(folder: &Path, experiment: &Experiment) -> Result<PathBu
 
 /// Refuses a ledger that does not have what metrics.jsonl shows: a copy of an earlier day, put back
 /// after releases that it does not know.
-pub(super) fn refuse_forgotten(folder: &Path, federation: &mut Federation) -> Result<(), RunError> {
+pub(super) fn refuse_forgotten(folder: &Path, federation: &mut Federation) -> Result<()> {
     let metrics = folder.join(METRICS);
     let (round, spent) = shown(&metrics)?;
     let recorded = federation.books.last_recorded()?;
@@ -114,7 +103,7 @@ const LAST_DIGITS: f64 = 1e-9;
 
 /// The last round in which something was released, and the most that a device had spent, by the
 /// lines of metrics.jsonl. After a crash the last lines may be torn, and count for nothing.
-fn shown(path: &Path) -> Result<(u32, f64), RunError> {
+fn shown(path: &Path) -> Result<(u32, f64)> {
     let (mut last, mut most) = (0, 0.0f64);
     let read = for_each_line(path, |record: RoundRecord| {
         if let Some(spent) = record.devices.summary().spent_provable {

@@ -9,7 +9,7 @@ use super::draws;
 use crate::config::Experiment;
 use crate::data::Dataset;
 use crate::device::{AnswerError, Batches, Device, Learner, Reply, Streams, grid, noisy_counts};
-use crate::error::FederationError;
+use crate::error::{FederationError, Result};
 use crate::federation::Asked;
 use crate::model::{Network, Worker};
 use crate::partition::Partition;
@@ -42,7 +42,7 @@ impl Devices {
         public_samples: Vec<u32>,
         network: Arc<Network>,
         threads: usize,
-    ) -> Result<Self, FederationError> {
+    ) -> Result<Self> {
         Ok(Self {
             pool: Pool::new(threads, || Learner::new(Worker::new(network.clone())))?,
             grid: grid(experiment)?,
@@ -75,10 +75,7 @@ impl Devices {
 
     /// Label counts of all devices: as they are where no record is needed, since labels are
     /// public; 0 where a device has nothing left to pay with.
-    pub fn histograms(
-        &self,
-        recorded: Option<Vec<Option<Recorded>>>,
-    ) -> Result<Vec<Vec<f64>>, FederationError> {
+    pub fn histograms(&self, recorded: Option<Vec<Option<Recorded>>>) -> Result<Vec<Vec<f64>>> {
         let counts = || self.partition.devices.iter().map(|data| &data.label_counts);
         let Some(recorded) = recorded else {
             let exact = |counts: &Vec<u32>| counts.iter().map(|&count| f64::from(count)).collect();
@@ -96,12 +93,7 @@ impl Devices {
 impl Fleet for Devices {
     /// Each device learns and adds its noise at once, so that no more raw updates exist than
     /// threads; then the radio delivers all of them.
-    fn answer(
-        &mut self,
-        asked: &Asked,
-        model: &[f32],
-        radio: &mut Radio,
-    ) -> Result<Answers, FederationError> {
+    fn answer(&mut self, asked: &Asked, model: &[f32], radio: &mut Radio) -> Result<Answers> {
         let on_air = asked.on_air();
         let mut rooms = std::mem::take(&mut self.rooms);
         rooms.resize_with(on_air.len(), Vec::new);

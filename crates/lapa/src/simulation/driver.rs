@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::Simulation;
-use crate::error::{Cancelled, FederationError};
+use crate::error::{Cancelled, FederationError, Result};
 use crate::observe::RoundRecord;
 
 /// Events of a simulation.
@@ -23,7 +23,7 @@ impl Simulation {
     pub fn run(
         &mut self,
         listener: &mut dyn FnMut(&Self, Event<'_>) -> ControlFlow<()>,
-    ) -> Result<(), FederationError> {
+    ) -> Result<()> {
         match self
             .drive::<FederationError>(&mut |simulation, event| Ok(listener(simulation, event)))?
         {

@@ -2,7 +2,7 @@
 
 use crate::config::{BatchSampling, Experiment, Update};
 use crate::device::grid;
-use crate::error::{FederationError, TooLarge};
+use crate::error::{FederationError, Result, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
 
 /// Most bytes for the model, the updates of a round and the threads' buffers: 8 GiB.
@@ -30,7 +30,7 @@ pub(crate) fn check_memory(
     updates: usize,
     threads: usize,
     test_images: usize,
-) -> Result<(), FederationError> {
+) -> Result<()> {
     let q = network.parameter_count() as u64;
     let on_grid = grid(experiment)?.is_some();
     let batch = match on_grid {

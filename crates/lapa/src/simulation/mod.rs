@@ -16,7 +16,7 @@ pub(crate) use setup::{check, draws, repeat};
 use crate::budget::{Books, PrivacyError, PrivacySummary};
 use crate::config::Experiment;
 use crate::data::Dataset;
-use crate::error::FederationError;
+use crate::error::Result;
 use crate::federation::Federation;
 use crate::model::Network;
 use crate::observe::RoundRecord;
@@ -36,12 +36,12 @@ pub struct Simulation {
 impl Simulation {
     /// A simulation of the configured model whose ledger is gone with the process. For more, see
     /// [`Setup`].
-    pub fn new(experiment: Experiment, data: Dataset) -> Result<Self, FederationError> {
+    pub fn new(experiment: Experiment, data: Dataset) -> Result<Self> {
         Ok(Setup::new(experiment, data)?.in_memory()?)
     }
 
     /// Runs the next round. Releases are on record before anything is computed.
-    pub fn next_round(&mut self) -> Result<RoundRecord, FederationError> {
+    pub fn next_round(&mut self) -> Result<RoundRecord> {
         let Self { devices, federation } = self;
         federation.station.pretrain();
         if federation.station.needs_labels() {

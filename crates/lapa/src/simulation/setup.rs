@@ -11,7 +11,7 @@ use super::memory::{self, check_memory};
 use crate::budget::{PrivacyError, declare, public_samples};
 use crate::config::{Clip, Entropy, Experiment, Start};
 use crate::data::Dataset;
-use crate::error::FederationError;
+use crate::error::{FederationError, Result};
 use crate::federation::{Federation, Prepared, partition_digest};
 use crate::model::{DIGITS, Evaluator, Network};
 use crate::partition::Partition;
@@ -29,7 +29,7 @@ pub struct Setup {
 
 impl Setup {
     /// Builds the configured model, then as [`Setup::with_network`].
-    pub fn new(experiment: Experiment, data: Dataset) -> Result<Self, FederationError> {
+    pub fn new(experiment: Experiment, data: Dataset) -> Result<Self> {
         let (rows, cols) = (data.train.rows, data.train.cols);
         let network = crate::model::network(&experiment.model, rows, cols, data.classes)
             .map_err(|source| FederationError::Model { rows, cols, source })?;
@@ -38,11 +38,7 @@ impl Setup {
 
     /// Partitions the data and starts the threads for a network of one's own, in place of the
     /// experiment's `[model]`. Round 0 is the initial model.
-    pub fn with_network(
-        experiment: Experiment,
-        data: Dataset,
-        network: Network,
-    ) -> Result<Self, FederationError> {
+    pub fn with_network(experiment: Experiment, data: Dataset, network: Network) -> Result<Self> {
         // Before the partition, which takes the labels to be below the number of classes.
         check(&experiment, shape(&data), &network)?;
         let partition = crate::partition::partition(
@@ -68,7 +64,7 @@ impl Setup {
         network: Network,
         partition: Partition,
         sizes: &[u32],
-    ) -> Result<Self, FederationError> {
+    ) -> Result<Self> {
         assert_eq!(sizes.len(), partition.devices.len(), "sizes");
         check(&experiment, shape(&data), &network)?;
         let power = experiment.control.power;
@@ -107,7 +103,7 @@ impl Setup {
     }
 
     /// Replaces the configured allocator by one of one's own. Filters hold whatever it decides.
-    pub fn allocator(mut self, own: Box<dyn Allocator>) -> Result<Self, FederationError> {
+    pub fn allocator(mut self, own: Box<dyn Allocator>) -> Result<Self> {
         let privacy = self.prepared.experiment.privacy.as_ref();
         if privacy.is_none_or(|privacy| privacy.allocator.is_fixed()) {
             return Err(FederationError::FixedSchedule);
@@ -126,7 +122,7 @@ impl Setup {
     }
 
     /// Replaces the configured uplink by one of one's own.
-    pub fn uplink(mut self, own: Uplink) -> Result<Self, FederationError> {
+    pub fn uplink(mut self, own: Uplink) -> Result<Self> {
         self.prepared.radio.replace_uplink(own, &self.prepared.experiment)?;
         self.has_own_parts = true;
         Ok(self)
@@ -185,7 +181,7 @@ pub(crate) fn check(
     experiment: &Experiment,
     (rows, cols, classes): (usize, usize, usize),
     network: &Network,
-) -> Result<(), FederationError> {
+) -> Result<()> {
     let (inputs, outputs) = (rows * cols, classes);
     if network.inputs() != inputs || network.classes() < outputs {
         let (has_inputs, has_outputs) = (network.inputs(), network.classes());
