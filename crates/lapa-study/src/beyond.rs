@@ -269,9 +269,17 @@ fn table(name: &str, data: &str, rows: &[Row]) -> Table {
         "{name}: accuracy in percent and gain over uniform in points, ± half-width of the 95 % \
          interval over the seeds; proven ε of the worst seed."
     );
-    let headers = ["Policy", "Noise", ">ε", ">ε proven", ">accuracy", ">vs. uniform", "verdict"];
+    let headers = [
+        "Policy",
+        "Noise",
+        ">ε",
+        ">ε proven",
+        ">accuracy",
+        ">vs. uniform",
+        "verdict",
+        ">energy (J)",
+    ];
     let mut table = Table::new(&caption, &headers);
-    table.headers.push(">energy (J)".into());
     for row in rows.iter().filter(|row| row.data == data) {
         let sure = match row.gain.and_then(|gain| gain.interval) {
             Some([low, _]) if low > 0.0 => Entry::badge(Badge::Good, "better"),

@@ -28,6 +28,21 @@ pub(super) struct Account {
 }
 
 impl Account {
+    /// An account with nothing spent by this run, and `others` by earlier ones.
+    pub fn new(budget: DeviceBudget, start: f64, others: f64) -> Self {
+        Self {
+            budget,
+            start,
+            others,
+            others_without_channel: others,
+            own: 0.0,
+            own_without_channel: 0.0,
+            claimed: 0.0,
+            switching_round: None,
+            declared: None,
+        }
+    }
+
     /// Adds an event of this run and its cost.
     pub fn charge(&mut self, round: u32, event: &Event, cost: f64) -> Result<()> {
         self.own = add_up(self.own, cost);

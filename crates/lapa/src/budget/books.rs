@@ -118,17 +118,7 @@ impl Books {
                 _ => left,
             };
             let others = ledger.spent_at_start(run, device)?;
-            accounts.push(Account {
-                budget,
-                start,
-                others,
-                others_without_channel: others,
-                own: 0.0,
-                own_without_channel: 0.0,
-                claimed: 0.0,
-                switching_round: None,
-                declared: None,
-            });
+            accounts.push(Account::new(budget, start, others));
         }
         let mut books = Self {
             data: data.data.clone(),
