@@ -135,10 +135,10 @@ impl<'a> Settings<'a> {
         let range = defaults::range(clip, clip_norm, update);
         match self.get::<String>("transmit.uplink").as_deref() {
             Some("digital") => drop(self.follow("transmit.digital.range", range)),
-            Some("signal") => {
-                if self.get::<String>("transmit.signal.symbols").as_deref() == Some("digital") {
-                    self.follow("transmit.signal.digital.range", range);
-                }
+            Some("signal")
+                if self.get::<String>("transmit.signal.symbols").as_deref() == Some("digital") =>
+            {
+                self.follow("transmit.signal.digital.range", range);
             }
             _ => {}
         }

@@ -396,7 +396,7 @@ proptest! {
         seed: u64,
     ) {
         let dirichlet = dirichlet(devices, concentration);
-        let shards = Shards { devices: devices, per_device: shards };
+        let shards = Shards { devices, per_device: shards };
         let iid = iid(devices);
         for (spec, is_iid) in [(&dirichlet as &dyn PartitionScheme, false), (&shards, false), (&iid, true)] {
             let found = partition(spec, &labels, classes, seed);

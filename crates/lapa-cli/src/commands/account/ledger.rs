@@ -58,6 +58,9 @@ const MEANING: [(&str, &str); 3] = [
 ];
 
 pub fn execute(path: &Path, format: Format) -> Outcome {
+    // The folder of a run has its ledger inside.
+    let inside = path.join("ledger.db");
+    let path = if inside.is_file() { &inside } else { path };
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
     // Each run's releases stay within what it declared, whatever others spent before: over all
     // runs the largest budget is the guarantee.

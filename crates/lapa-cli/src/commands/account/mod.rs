@@ -25,7 +25,7 @@ use crate::output::Format;
 ///   lapa account --sigma 5 --rounds 100 --delta 1e-5
 ///   lapa account --sigma 1 --rounds 100 --sampling-rate 0.1 --delta 1e-5
 ///   lapa account --target-epsilon 8 --rounds 200 --sampling-rate 0.1 --delta 1e-5
-///   lapa account --ledger runs/quickstart-1/ledger.db
+///   lapa account --ledger runs/quickstart-1
 #[derive(Args)]
 #[command(verbatim_doc_comment, allow_negative_numbers = true)]
 #[command(group(
