@@ -50,6 +50,17 @@ fn strange() -> impl Strategy<Value = f64> + Clone {
     ]
 }
 
+/// One amplitude so large that the squares of all others nearly underflow: they were all set to 0.
+#[test]
+fn a_huge_amplitude_leaves_the_others_their_part() {
+    let limits =
+        Limits::new(4, 0.613_683_627_938_083_2, 3.028_006_547_949_799, 2.579_173_937_083_688);
+    let limits = limits.unwrap();
+    let once = projected(&limits, &[0.0, 0.185_136, 1.137_429, 4.930_538_387_744_589e159]);
+    assert!(limits.is_feasible(&once), "{once:?}");
+    assert!(once[3] > 1.6 && once[2] > 0.6 && once[2] > once[1] && once[1] > 0.0, "{once:?}");
+}
+
 proptest! {
     #[test]
     fn any_point_becomes_feasible_and_then_stays((limits, point) in limits_and_point(strange())) {

@@ -162,7 +162,9 @@ impl Limits {
                 outcome = (f64::INFINITY, (left / (self.devices - at_cap) as f64).sqrt().min(cap));
                 break;
             }
-            let scale = (left / rest).sqrt();
+            let ratio = left / rest;
+            // A ratio may overflow where its root does not.
+            let scale = if ratio.is_finite() { ratio.sqrt() } else { left.sqrt() / rest.sqrt() };
             if scale * p <= cap {
                 outcome = (scale, 0.0);
                 break;
