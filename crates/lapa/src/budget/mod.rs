@@ -1,7 +1,7 @@
 //! Budgets: what each device declared before round 1, may still spend, and has spent.
 //!
 //! Everything here is a public number. A simulated device, a real device and a base station hold the
-//! same types: a [`DeviceBudget`] prices one release, [`Books`] keep the accounts of many devices in
+//! same types: a `DeviceBudget` prices one release, [`Books`] keep the accounts of many devices in
 //! one ledger. Nothing here draws noise: that takes a [`Recorded`](lapa_privacy::ledger::Recorded),
 //! which only the ledger makes.
 

@@ -84,7 +84,7 @@ fn write(path: &Path, mut tensors: Vec<Tensor>, state: Option<&State>) -> Result
     write_bytes(path, file.map_err(RunError::invalid(path))?).map_err(RunError::io("write", path))
 }
 
-/// The file, and the text of a checkpoint's state.
+/// The tensors and the metadata of a file.
 fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<(SafeTensors<'a>, Metadata)> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(RunError::invalid(path))?;
     let file = SafeTensors::deserialize(bytes).map_err(RunError::invalid(path))?;
