@@ -191,7 +191,7 @@ fn invert(
     search: Search,
 ) -> Vec<Quality> {
     let (network, parameters) = network(&match norm {
-        // What batch norm is for one image.
+        // Batch norm of one image.
         Norm::Batch => cnn(Norm::Group, 10)
             .into_iter()
             .map(|layer| match layer {
@@ -344,7 +344,7 @@ fn most_of_twenty_images_are_found() {
     }
 }
 
-/// What is proved and what the paper claims, on MNIST.
+/// Proven and claimed ε, on MNIST.
 #[test]
 fn certified_noise_hides_images_of_mnist() {
     let Some(data) = mnist() else { return };

@@ -44,7 +44,7 @@ fn both_scenarios_train_alike() {
     assert_eq!((plain.model, plain.partition), (private.model, private.partition));
 }
 
-/// What the full attack makes of the statement of the run itself.
+/// Verdict of the full attack on the statement of the run itself.
 fn attacked(data: Dataset, changes: &[&str]) -> Finding {
     let experiment = scenario(changes);
     let mut run = Simulation::new(experiment.clone(), data.clone()).unwrap();

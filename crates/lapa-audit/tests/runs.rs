@@ -131,7 +131,7 @@ fn a_listener_hears_of_progress_and_can_stop() {
     assert_eq!(heard, [(1, 6), (2, 6)]);
 }
 
-/// How many of so many audits of sound runs, each with a seed of its own for the run and for the
+/// Number of audits of sound runs, each with a seed of its own for the run and for the
 /// attacker, end in a refutation, by attack.
 fn refuted(audits: u64) -> [u32; 3] {
     let mut refuted = [0; 3];

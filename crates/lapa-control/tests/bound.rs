@@ -237,7 +237,7 @@ impl Quadratics {
         let shares: Vec<f64> = (0..devices).map(|_| rng.random_range(0.05..1.0)).collect();
         let total: f64 = shares.iter().sum();
         let weights: Vec<f64> = shares.iter().map(|share| share / total).collect();
-        // How much devices differ, and how ill-conditioned they are.
+        // Difference of the devices, and their condition.
         let spread: f64 = rng.random_range(0.0..1.0);
         let ridge: f64 = rng.random_range(0.001..0.1);
         let base = positive(q, ridge, rng);
@@ -315,7 +315,7 @@ impl Quadratics {
         losses
     }
 
-    /// Whether a bound is exceeded after some round.
+    /// True if a bound is exceeded after some round.
     fn exceed(&self, bound: &Bound) -> bool {
         let losses = self.expected_losses();
         losses.iter().zip(&bound.after).any(|(loss, terms)| *loss > terms.total() * (1.0 + 1e-9))

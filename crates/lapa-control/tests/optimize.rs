@@ -198,7 +198,7 @@ fn least_on_a_grid(problem: &mut Problem) -> f64 {
     least[total]
 }
 
-/// How far from the best CMA-ES ends where J has jumps.
+/// Distance of CMA-ES from the best where J has jumps.
 #[test]
 fn cma_es_ends_close_to_the_global_optimum() {
     for seed in 0..4 {

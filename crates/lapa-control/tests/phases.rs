@@ -248,7 +248,7 @@ fn the_latest_choice_is_what_is_resumed() {
     assert_eq!(pilot_folder(Path::new("a/b/")), Path::new("a/b-pilot"));
 }
 
-/// What cannot be had is refused before the pilot.
+/// Impossible experiments are refused before the pilot.
 #[test]
 fn nothing_is_spent_on_what_must_fail() {
     let place = TempDir::new().unwrap();

@@ -36,7 +36,7 @@ fn cell(trace: &Trace, powers: &[f64], round: usize, device: usize) -> Cell {
     }
 }
 
-/// What the definitions say, with a loop over all rounds for each question.
+/// The definitions, with a loop over all rounds for each question.
 struct Twin {
     objective: f64,
     switching_round: Vec<u32>,

@@ -119,7 +119,7 @@ pub enum ClipUnit {
     Device,
 }
 
-/// What neighboring data sets are.
+/// Relation of neighboring data sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Adjacency {

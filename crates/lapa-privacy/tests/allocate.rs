@@ -173,7 +173,7 @@ fn check_memory(lapa: &Lapa, after: &Value, decay: f64, at: impl Fn(&str) -> Str
     }
 }
 
-/// Which gradient is left out shows in the error; χ² over 3000 draws, α = 10⁻⁶.
+/// The error shows the gradient that is left out; χ² over 3000 draws, α = 10⁻⁶.
 #[test]
 fn each_gradient_is_left_out_equally_often() {
     let config = LapaConfig { window: 2, integral: 0.0, error: PidError::Raw, ..PAPER };
@@ -266,7 +266,7 @@ fn angles_under_heavy_noise() {
     });
 }
 
-// What holds for all.
+// Properties of all allocators.
 
 /// Random rounds: who takes part with which weights, gradients and noise.
 fn random_rounds() -> impl Strategy<Value = Vec<Vec<Sent>>> {

@@ -1,4 +1,4 @@
-//! What every accountant must do, and what no filter may do. A new accountant is one more line in
+//! Duties of every accountant, and limits of every filter. A new accountant is one more line in
 //! `accountants`.
 
 use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp, gdp};

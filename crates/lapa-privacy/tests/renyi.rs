@@ -121,7 +121,7 @@ fn plain_and_discrete_gaussians_have_the_closed_form() {
     }
 }
 
-/// What any Rényi divergence does: grows with its order, shrinks with noise, never exceeds the one
+/// Properties of any Rényi divergence: grows with its order, shrinks with noise, never exceeds the one
 /// without sampling. Holds over the extremes, where the exact sum gives way to bounds.
 #[test]
 fn extremes_are_finite_and_ordered() {

@@ -29,7 +29,7 @@ fn equal_cells_run_once_and_finished_ones_never_again() {
     assert!(first == third && first == fourth);
     let (again, heard) = run(&cells, &store, 2, usize::MAX);
     assert_eq!(heard.started, [] as [usize; 0]);
-    // What was read back is what was written, to the bit and with the times.
+    // Cells read back as they were written, to the bit and with the times.
     assert_eq!(again.results.all(&cells), executed.results.all(&cells));
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::Complex64;
 
-/// How the antennas of the base station see a device. The mean of ‖h‖² is the path gain times N_a
+/// Fading of a device at the antennas of the base station. The mean of ‖h‖² is the path gain times N_a
 /// in every case.
 ///
 /// The steering vector is that of a uniform linear array along the y axis, half a wavelength

@@ -42,7 +42,7 @@ fn snrs(fading: Fading, seed: u64) -> Vec<f64> {
     (0..channels.devices()).map(|k| POWER.0 * channels.gain(k) / NOISE.0).collect()
 }
 
-/// How many of 15 devices are expected over an SNR: for each point of a grid over the regions, the
+/// Expected number of 15 devices over an SNR: for each point of a grid over the regions, the
 /// chance that the fading's power is over the threshold's share of the SNR before fading.
 fn expected_over(threshold: f64, tail: fn(f64) -> f64) -> f64 {
     const GRID: u32 = 60;

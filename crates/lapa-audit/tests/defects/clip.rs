@@ -43,7 +43,7 @@ fn a_device_level_clip_that_is_claimed_as_per_sample_is_caught() {
 /// Compares a norm that is not a number, finds it not too long, and clips nothing.
 struct NanDisablesTheClip {
     device: Device,
-    /// What the device does with coordinates that are not numbers, after the clip.
+    /// Treatment of coordinates that are not numbers, after the clip.
     instead: f32,
 }
 

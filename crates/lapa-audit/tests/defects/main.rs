@@ -14,7 +14,7 @@ use lapa_audit::{Attack, Finding, Statement, Verdict};
 use lapa_privacy::accountant::gdp;
 use lapa_privacy::{Adjacency, ClipUnit, NoiseKind, Release, Sampling};
 
-/// What is claimed of every mechanism here.
+/// The claim of every mechanism here.
 const CLAIM: Statement =
     Statement { epsilon_claimed_total: 1.0, epsilon_provable: 1.0, delta: 1e-5 };
 /// Draws per input.

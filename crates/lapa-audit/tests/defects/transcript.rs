@@ -9,7 +9,7 @@ use super::*;
 const COORDINATES: usize = 5000;
 const DEVICES: u32 = 3;
 
-/// What a device sends; its noise is from a stream of (seed, round, device).
+/// An upload; its noise is from a stream of (seed, round, device).
 fn send(sigma: f64, stream_of: (u64, u64)) -> Vec<f32> {
     // Gradients that are large in a few coordinates.
     let gradient: Vec<f64> =
@@ -40,7 +40,7 @@ fn p_values(checks: &Checks) -> [f64; 3] {
     [checks.noise, checks.devices, checks.rounds].map(|worst| worst.corrected())
 }
 
-/// Whether each family of tests contradicts the ledger: less noise, two devices, two rounds.
+/// True for each family of tests that contradicts the ledger: less noise, two devices, two rounds.
 fn contradicts(checks: &Checks) -> [bool; 3] {
     p_values(checks).map(|p_value| p_value <= ALPHA / 4.0)
 }

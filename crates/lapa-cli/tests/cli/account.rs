@@ -9,7 +9,7 @@ use super::*;
 
 const ACCOUNTANTS: [&str; 6] = ["naive", "advanced", "zcdp", "rdp", "gdp", "pld"];
 
-/// What the calculator says, as JSON, in the order of [`ACCOUNTANTS`]; none for null. A null says
+/// Answers of the calculator, as JSON, in the order of [`ACCOUNTANTS`]; none for null. A null says
 /// why in a note, unless the accountant has no theorem at all for Poisson batches.
 fn account(question: &str) -> [Option<f64>; 6] {
     let place = TempDir::new().unwrap();

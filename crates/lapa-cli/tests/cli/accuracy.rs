@@ -32,7 +32,7 @@ fn the_whole_quickstart_learns_synthetic_digits() {
     assert!(accuracy > 0.9, "{accuracy}");
 }
 
-/// Whether the long tests on MNIST can run; says why not.
+/// True if the long tests on MNIST can run; says why not.
 fn long_on_mnist() -> bool {
     if std::env::var_os("LAPA_TEST_LONG").is_none() {
         eprintln!("skipped: takes a minute; set LAPA_TEST_LONG");

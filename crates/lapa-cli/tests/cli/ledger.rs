@@ -285,7 +285,7 @@ fn killed_and_resumed_real_releases_are_charged_again() {
         assert!(number(&row["provable"]) <= 8.0, "{row}");
         assert!(row["releases"].as_u64().unwrap() > 400 || !repeated, "{row}");
     }
-    // What was charged before the kill is not forgotten by the odometer.
+    // The odometer does not forget the charges before the kill.
     let first = &metrics(&place.join("run"))[sent / 50 * 50]["devices"][0];
     assert!(number(&first["spent_provable"]) > number(&killed[0]["provable"]), "{first}");
 }

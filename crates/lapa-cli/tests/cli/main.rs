@@ -84,7 +84,7 @@ fn stdout(assert: Assert) -> String {
     String::from_utf8(assert.success().get_output().stdout.clone()).unwrap()
 }
 
-/// Whether MNIST is in the cache; says so if not.
+/// True if MNIST is in the cache; says so if not.
 fn has_mnist() -> bool {
     let place = tempfile::TempDir::new().unwrap();
     let list = stdout_json(lapa(place.path()).args(["data", "list", "--format", "json"]));
@@ -117,7 +117,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What must be the same in two runs: the model's bytes, and the metrics without the times.
+/// Parts that must be the same in two runs: the model's bytes, and the metrics without the times.
 fn results(folder: &Path) -> (Vec<u8>, Vec<Value>) {
     let text = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
     assert!(text.ends_with('\n'), "the last line is torn");

@@ -59,7 +59,7 @@ pub fn run_private(place: &Path, out: &str, changes: &[&str]) -> Value {
     stdout_json(&mut private(place, out, changes))
 }
 
-/// What `lapa account --ledger` says of each device.
+/// Answer of `lapa account --ledger` for each device.
 pub fn rows(place: &Path, ledger: &str) -> Vec<Value> {
     let mut command = lapa(place);
     let value = stdout_json(command.args(["account", "--ledger", ledger, "--format", "json"]));

@@ -17,14 +17,14 @@ pub fn rng(seed: u64) -> Stream {
     stream(seed, Purpose::Power, u64::MAX, 0)
 }
 
-/// What kind of trace.
+/// Kind of trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub devices: usize,
     pub rounds: usize,
-    /// Whether channels change from round to round.
+    /// True if channels change from round to round.
     pub fading: bool,
-    /// How often a device sends.
+    /// Probability that a device sends.
     pub sends: f64,
     /// κ is drawn from here to 1.
     pub least_trust: f64,

@@ -1,4 +1,4 @@
-//! What only the inside shows: settings of the connection, guards of the tables, exact sums.
+//! Inside of the ledger: settings of the connection, guards of the tables, exact sums.
 
 use std::time::Duration;
 

@@ -125,7 +125,7 @@ mod tests {
         values
     }
 
-    /// How often each of −reach..=reach was drawn, and how often something else.
+    /// Counts of each of −reach..=reach, and of everything else.
     fn histogram(values: &[i64], reach: i64) -> (Vec<u64>, u64) {
         let mut counts = vec![0; 2 * reach as usize + 1];
         let mut outside = 0;

@@ -7,7 +7,7 @@ pub(crate) const ALPHA: f64 = 1e-6;
 /// |N(0, 1)| is above this with probability less than [`ALPHA`].
 pub(crate) const NORMAL_LIMIT: f64 = 4.9;
 
-/// What χ² of `degrees` leaves, to either side, with probability at most [`ALPHA`] each (Laurent
+/// Bounds that χ² of `degrees` leaves, to either side, with probability at most [`ALPHA`] each (Laurent
 /// and Massart 2000, Lemma 1).
 pub(crate) fn chi_square_interval(degrees: f64) -> (f64, f64) {
     let x = -ALPHA.ln();

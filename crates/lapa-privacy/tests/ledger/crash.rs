@@ -13,7 +13,7 @@ use super::*;
 const DEVICES: u32 = 3;
 /// More than a process gets through.
 const ROUNDS: u32 = 1_000_000;
-/// How far a resumed run goes back, as if to its last checkpoint.
+/// Rounds that a resumed run goes back, as if to its last checkpoint.
 const BACK: u32 = 4;
 
 fn paths(folder: &Path) -> (PathBuf, PathBuf) {
@@ -104,7 +104,7 @@ fn verify(path: &Path, release_file: &Path, replay: bool, last: &mut [f64], kill
     }
 }
 
-/// What a child does: releases round by round, until it is killed. By itself, nothing.
+/// Work of a child: releases round by round, until it is killed. By itself, nothing.
 #[test]
 fn releaser() {
     let Ok(argument) = std::env::var(CHILD) else { return };

@@ -113,5 +113,5 @@ fn child(name: &str, argument: &str) -> Command {
     command
 }
 
-/// Where a child finds its argument.
+/// Variable in which a child finds its argument.
 const CHILD: &str = "LAPA_TEST_LEDGER_CHILD";

@@ -1,4 +1,4 @@
-//! What one process sees: granting, charging, repeating, refusing.
+//! One process: granting, charging, repeating, refusing.
 
 use super::*;
 
@@ -307,7 +307,7 @@ fn rounds_without_meaning_are_refused() {
     assert!(round(&mut ledger, ("run", 1), Repeat::Replay, &[]).unwrap().is_empty());
 }
 
-/// What leaves devices once, before the first round, is a round of its own.
+/// A release before the first round is a round of its own.
 #[test]
 fn round_0_is_charged_and_repeated_like_any_other() {
     let mut ledger = begun(1.0);

@@ -8,7 +8,7 @@ use super::*;
 const DEVICES: u32 = 3;
 const CAPACITY: f64 = 1.0;
 
-/// What each process asks for in a round. Not a fraction of two, so that sums are rounded.
+/// Cost that each process asks for in a round. Not a fraction of two, so that sums are rounded.
 fn share(process: u32, round: u32) -> f64 {
     0.01 / f64::from(1 + (process * 5 + round * 3) % 7)
 }
@@ -45,7 +45,7 @@ fn two_processes_cannot_overspend_together() {
     }
 }
 
-/// What a child does: spends until nothing is left. By itself, nothing.
+/// Work of a child: spends until nothing is left. By itself, nothing.
 #[test]
 fn spender() {
     let Ok(argument) = std::env::var(CHILD) else { return };

@@ -44,7 +44,7 @@ pub fn experiment(changes: &[Override]) -> Result<Experiment, ConfigError> {
 /// More samples than there are: refused when the run begins, not when the file is read.
 pub const TOO_MANY: &str = "partition.mix.iid_samples=[5000,6000]";
 
-/// What happened to cells, in order.
+/// Events of cells, in order.
 #[derive(Default)]
 pub struct Heard {
     pub started: Vec<usize>,

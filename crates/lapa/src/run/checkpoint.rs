@@ -61,23 +61,25 @@ pub struct Tensor {
     pub values: Vec<f32>,
 }
 
-impl Tensor {
-    fn flat(name: impl Into<String>, values: &[f32]) -> Self {
-        Self { name: name.into(), shape: vec![values.len()], values: values.to_vec() }
-    }
+/// A tensor to write: its name, its shape and its values, which may be large and are not copied.
+type Part<'a> = (String, Vec<usize>, &'a [f32]);
+
+/// A vector to write.
+fn flat(name: impl Into<String>, values: &[f32]) -> Part<'_> {
+    (name.into(), vec![values.len()], values)
 }
 
 /// Writes tensors, and the state that a checkpoint has beside them.
-fn write(path: &Path, mut tensors: Vec<Tensor>, state: Option<&State>) -> Result<()> {
-    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+fn write(path: &Path, mut tensors: Vec<Part<'_>>, state: Option<&State>) -> Result<()> {
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
     let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let bytes: Vec<Vec<u8>> = tensors.iter().map(|tensor| bytes(&tensor.values)).collect();
-    let named = || tensors.iter().zip(&bytes).map(|(tensor, bytes)| (&*tensor.name, &**bytes));
+    let bytes: Vec<Vec<u8>> = tensors.iter().map(|(.., values)| bytes(values)).collect();
+    let named = || tensors.iter().zip(&bytes).map(|((name, ..), bytes)| (&**name, &**bytes));
     let json = state.map(serde_json::to_string).transpose().map_err(RunError::invalid(path))?;
     let metadata = json.as_ref().map(|json| format!("{} {json}", checksum(json, named())));
     let metadata = metadata.map(|state| HashMap::from([(STATE.into(), state)]));
-    let view = |(tensor, (name, bytes)): (&Tensor, _)| {
-        Ok((name, TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)?))
+    let view = |((_, shape, _), (name, bytes)): (&Part<'_>, _)| {
+        Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?))
     };
     let views: Result<Vec<_>, SafeTensorError> = tensors.iter().zip(named()).map(view).collect();
     let file = views.and_then(|views| safetensors::serialize(views, metadata));
@@ -109,13 +111,13 @@ pub(super) fn save(
 ) -> Result<()> {
     let GlobalModel { parameters, velocity, average, statistics } = model;
     let mut tensors = vec![
-        Tensor::flat("parameters", parameters),
-        Tensor::flat("velocity", velocity),
-        Tensor::flat("average", average),
-        Tensor::flat("statistics", statistics),
+        flat("parameters", parameters),
+        flat("velocity", velocity),
+        flat("average", average),
+        flat("statistics", statistics),
     ];
     let remembered = remembered.iter().enumerate();
-    tensors.extend(remembered.map(|(i, values)| Tensor::flat(format!("allocator.{i}"), values)));
+    tensors.extend(remembered.map(|(i, values)| flat(format!("allocator.{i}"), values)));
     write(&folder.join(FILE), tensors, Some(state))
 }
 
@@ -192,7 +194,12 @@ pub fn read_model(folder: &Path) -> Result<Vec<Tensor>> {
 /// without a network of ours.
 pub(super) fn save_model(folder: &Path, station: &Station) -> Result<()> {
     let (network, model) = (station.network(), station.model());
-    let all = || vec![Tensor::flat("parameters", model.evaluated())];
-    let tensors = network.map_or_else(all, |network| model_tensors(network, model));
-    write(&folder.join(MODEL), tensors, None)
+    let tensors = network.map(|network| model_tensors(network, model));
+    let parts = match &tensors {
+        Some(tensors) => {
+            tensors.iter().map(|t| (t.name.clone(), t.shape.clone(), &*t.values)).collect()
+        }
+        None => vec![flat("parameters", model.evaluated())],
+    };
+    write(&folder.join(MODEL), parts, None)
 }
