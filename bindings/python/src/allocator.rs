@@ -70,7 +70,7 @@ impl Allocator {
             given.retain(|_, value| !value.is_null());
         }
         let config = config(name, given, basis)
-            .map_err(|error| PyValueError::new_err(format!("allocator is \"{name}\": {error}")))?;
+            .map_err(|error| PyValueError::new_err(format!("allocator = \"{name}\": {error}")))?;
         let inner = config.build(epsilon, rounds, devices).map_err(|error| match error {
             AllocateError::NeedsTotal { .. } => PyValueError::new_err(error.to_string()),
             error => error.raise(),

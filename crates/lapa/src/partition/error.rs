@@ -25,7 +25,7 @@ pub enum PartitionError {
 
     /// Even the smallest sizes do not fit.
     #[error(
-        "the {devices} devices need at least {needed} samples in total, but the training set has \
+        "[partition]: the {devices} devices need at least {needed} samples in total, but the training set has \
          {samples}: lower the number of devices or the minimum of their samples"
     )]
     NotEnoughSamples {

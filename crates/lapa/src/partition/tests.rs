@@ -315,7 +315,7 @@ fn refusals_give_the_numbers() {
     );
     refuses(
         &mix(5, 10, [1, 2], [[3000, 5000], [5000, 6000]]),
-        "the 15 devices need at least 65000 samples in total, but the training set has 60000: lower \
+        "[partition]: the 15 devices need at least 65000 samples in total, but the training set has 60000: lower \
          the number of devices or the minimum of their samples",
     );
     // Only three labels of MNIST hold two devices of 3000, so 13 would fit.
