@@ -36,7 +36,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("run", "atomic budget data federation files model observe simulation station"),
     (
         "remote",
-        "atomic budget data device federation files model observe partition radio round \
+        "atomic budget data device federation files model observe partition pool radio round \
          run seed simulation station",
     ),
     ("blame", "budget data partition radio remote run"),

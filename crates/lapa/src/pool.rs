@@ -1,23 +1,31 @@
 //! Worker threads, and how work is dealt to them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schedule;
 
 /// Worker threads, each with scratch memory of its own.
 pub(crate) struct Pool<T> {
     scratch: Vec<Mutex<T>>,
-    threads: rayon::ThreadPool,
+    threads: Threads,
+}
+
+/// Worker threads that several pools may share: only one of them works at a time.
+pub(crate) type Threads = Arc<rayon::ThreadPool>;
+
+/// Starts this many worker threads.
+pub(crate) fn start(threads: usize) -> Result<Threads, PoolError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map(Arc::new).map_err(|source| PoolError { threads, source })
 }
 
 impl<T: Send> Pool<T> {
-    /// A pool of `threads`, each with memory made by `scratch`.
-    pub fn new(threads: usize, scratch: impl FnMut() -> T) -> Result<Self, PoolError> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|source| PoolError { threads, source })?;
-        let scratch = std::iter::repeat_with(scratch).take(threads).map(Mutex::new).collect();
-        Ok(Self { scratch, threads: pool })
+    /// A pool on these threads, each with memory made by `scratch`.
+    pub fn new(threads: Threads, scratch: impl FnMut() -> T) -> Self {
+        let count = threads.current_num_threads();
+        let scratch = std::iter::repeat_with(scratch).take(count).map(Mutex::new).collect();
+        Self { scratch, threads }
     }
 
     /// Does `work` for each slot, the large ones first; the results in the order of the slots, or

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Batch, Evaluation, Network, Worker};
 use crate::data::Split;
-use crate::pool::{Pool, PoolError};
+use crate::pool::{Pool, Threads};
 
 /// Test samples evaluated together; fixed, so that sums do not depend on threads.
 pub(crate) const EVALUATION_BLOCK: usize = 250;
@@ -22,12 +22,11 @@ pub(crate) struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator on `images` with at most this many threads.
-    pub fn new(network: Arc<Network>, images: Split, threads: usize) -> Result<Self, PoolError> {
-        let threads = threads.min(images.len().div_ceil(EVALUATION_BLOCK)).max(1);
-        let pool = Pool::new(threads, || Worker::new(network.clone()))?;
+    /// An evaluator on `images`.
+    pub fn new(network: Arc<Network>, images: Split, threads: Threads) -> Self {
+        let pool = Pool::new(threads, || Worker::new(network.clone()));
         let samples = (0..images.len() as u32).collect();
-        Ok(Self { network, images, samples, pool })
+        Self { network, images, samples, pool }
     }
 
     /// The network.

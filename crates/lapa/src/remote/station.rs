@@ -21,6 +21,7 @@ use crate::error::FederationError;
 use crate::federation::{Asked, Federation, Prepared, partition_digest};
 use crate::model::Evaluator;
 use crate::observe::RoundRecord;
+use crate::pool;
 use crate::radio::Radio;
 use crate::round;
 use crate::run::{
@@ -334,8 +335,8 @@ fn configured_model(
     simulation::check_memory(experiment, shape, &network, 0, updates, threads, test)?;
     let seed = experiment.run.seed;
     let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
-    let evaluator = Evaluator::new(Arc::new(network), data.test, threads);
-    Ok((first, evaluator.map_err(FederationError::from)?))
+    let threads = pool::start(threads).map_err(FederationError::from)?;
+    Ok((first, Evaluator::new(Arc::new(network), data.test, threads)))
 }
 
 /// Refuses devices that do not fit together, or not the configuration.

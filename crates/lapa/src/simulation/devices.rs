@@ -13,7 +13,7 @@ use crate::error::{FederationError, Result};
 use crate::federation::Asked;
 use crate::model::{Network, Worker};
 use crate::partition::Partition;
-use crate::pool::{Pool, lock};
+use crate::pool::{Pool, Threads, lock};
 use crate::radio::{Radio, Received};
 use crate::round::{Answers, Fleet};
 use crate::seed::{Draws, Purpose};
@@ -41,10 +41,10 @@ impl Devices {
         partition: Partition,
         public_samples: Vec<u32>,
         network: Arc<Network>,
-        threads: usize,
+        threads: Threads,
     ) -> Result<Self> {
         Ok(Self {
-            pool: Pool::new(threads, || Learner::new(Worker::new(network.clone())))?,
+            pool: Pool::new(threads, || Learner::new(Worker::new(network.clone()))),
             grid: grid(experiment)?,
             draws: draws(experiment),
             rooms: Vec::new(),

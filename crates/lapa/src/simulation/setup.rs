@@ -15,6 +15,7 @@ use crate::error::{FederationError, Result};
 use crate::federation::{Federation, Prepared, partition_digest};
 use crate::model::{DIGITS, Evaluator, Network};
 use crate::partition::Partition;
+use crate::pool;
 use crate::radio::{Radio, Uplink};
 use crate::seed::{Draws, Purpose, stream};
 use crate::station::aggregate::Rule;
@@ -81,13 +82,15 @@ impl Setup {
         let samples = public_samples(&experiment, sizes)?;
         let budgets = declare(&experiment, &samples, &|_| None)?;
         let network = Arc::new(network);
-        let evaluator = Evaluator::new(network.clone(), data.test.clone(), threads)?;
+        // Devices and base station take turns.
+        let workers = pool::start(threads)?;
+        let evaluator = Evaluator::new(network.clone(), data.test.clone(), workers.clone());
         let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
         let mut radio = Radio::new(&experiment, draws(&experiment))?;
         radio.try_links(&station.participants())?;
         let origin = data.origin();
         let digest = partition_digest(partition.devices.iter().map(|device| &*device.samples));
-        let devices = Devices::new(&experiment, data, partition, samples, network, threads)?;
+        let devices = Devices::new(&experiment, data, partition, samples, network, workers)?;
         let prepared = Prepared {
             experiment,
             origin,
