@@ -5,13 +5,14 @@ use std::sync::Mutex;
 
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::allocate::{
-    AllocateError, Allocator as Inner, AllocatorConfig, Ask, Basis, DeviceTranscript, PidError,
-    Transcript,
+    AllocateError, Allocator as Inner, AllocatorConfig, Ask, Basis, DeviceTranscript, Horizon,
+    PidError, Transcript,
 };
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use crate::convert::lock;
 use crate::device::{Values, vectors};
@@ -44,7 +45,8 @@ pub struct Allocator {
 impl Allocator {
     #[new]
     #[pyo3(signature = (name="lapa", *, rounds, devices, epsilon=None, proportional=None,
-                        integral=None, window=None, error=None, decay=None, seed=0))]
+                        integral=None, window=None, error=None, schedule=None, split=None,
+                        decay=None, seed=0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         name: &str,
@@ -55,26 +57,32 @@ impl Allocator {
         integral: Option<f64>,
         window: Option<u32>,
         error: Option<&str>,
+        schedule: Option<&str>,
+        split: Option<&str>,
         decay: Option<f64>,
         seed: u64,
     ) -> PyResult<Self> {
         let basis = if epsilon.is_some() { Basis::Paper } else { Basis::Certified };
-        let mut given = json!({
-            "proportional": proportional,
-            "integral": integral,
-            "window": window,
-            "error": error,
-            "decay": decay,
-        });
-        if let Value::Object(given) = &mut given {
-            given.retain(|_, value| !value.is_null());
-        }
+        let given = [
+            ("proportional", proportional.map(Value::from)),
+            ("integral", integral.map(Value::from)),
+            ("window", window.map(Value::from)),
+            ("error", error.map(Value::from)),
+            ("schedule", schedule.map(Value::from)),
+            ("split", split.map(Value::from)),
+            ("decay", decay.map(Value::from)),
+        ];
+        let given =
+            given.into_iter().filter_map(|(key, value)| Some((key.into(), value?))).collect();
         let config = config(name, given, basis)
             .map_err(|error| PyValueError::new_err(format!("allocator = \"{name}\": {error}")))?;
-        let inner = config.build(epsilon, rounds, devices).map_err(|error| match error {
-            AllocateError::NeedsTotal { .. } => PyValueError::new_err(error.to_string()),
-            error => error.raise(),
-        })?;
+        let inner =
+            config.build(Horizon { total: epsilon, rounds, devices }).map_err(
+                |error| match error {
+                    AllocateError::NeedsTotal { .. } => PyValueError::new_err(error.to_string()),
+                    error => error.raise(),
+                },
+            )?;
         Ok(Self { inner: Mutex::new(inner), name: name.into(), seed })
     }
 
@@ -166,18 +174,17 @@ fn of(numbers: Option<&BTreeMap<u32, f64>>, what: &str, device: u32, absent: f64
 }
 
 /// The allocator of a name with these parameters, and the defaults of a configuration.
-fn config(name: &str, given: Value, basis: Basis) -> serde_json::Result<AllocatorConfig> {
-    let has_error = given.get("error").is_some();
-    if given == json!({})
-        && let Ok(config) = serde_json::from_value(json!(name))
-    {
-        return Ok(config);
+fn config(
+    name: &str,
+    mut given: Map<String, Value>,
+    basis: Basis,
+) -> serde_json::Result<AllocatorConfig> {
+    if name == "lapa" {
+        let error = given.entry("error").or_insert(json!(PidError::default_for(basis)));
+        let gain = PidError::deserialize(&*error)?.default_gain();
+        for key in ["proportional", "integral"] {
+            given.entry(key).or_insert(gain.into());
+        }
     }
-    let mut config = serde_json::from_value(json!({ name: given }))?;
-    if let AllocatorConfig::Lapa(lapa) = &mut config
-        && !has_error
-    {
-        lapa.error = PidError::default_for(basis);
-    }
-    Ok(config)
+    serde_json::from_value(json!({ name: given }))
 }

@@ -119,6 +119,7 @@ impl Ledger {
             sigma_artificial: sigma,
             sigma_channel: 0.0,
             kappa: 0.0,
+            shared_channel: false,
         };
         let mechanism = release.mechanism();
         let mechanism = mechanism.map_err(|error| LapaError::new_err(error.to_string()))?;

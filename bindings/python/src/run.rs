@@ -157,9 +157,10 @@ fn execute(job: Job, listener: &mut Listener) -> PyResult<Option<Summary>> {
         PhaseEvent::Run(event) | PhaseEvent::Pilot(event @ RunEvent::Warning(_)) => {
             listener.hear(&event)
         }
-        PhaseEvent::Pilot(_) | PhaseEvent::Optimizing { .. } | PhaseEvent::Chosen(_) => {
-            listener.signals()
-        }
+        PhaseEvent::Pilot(_)
+        | PhaseEvent::Optimizing { .. }
+        | PhaseEvent::Chosen(_)
+        | PhaseEvent::Judged(_) => listener.signals(),
     });
     match outcome.map_err(Raise::raise)? {
         PhaseOutcome::Finished(summary) => Ok(Some(*summary)),

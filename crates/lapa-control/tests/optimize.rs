@@ -12,7 +12,9 @@ use lapa_control::optimize::cma_es::{Minimum, Start, minimize};
 use lapa_control::optimize::{
     CmaEs, Known, OptimizeError, Optimizer, Optimum, Progress, RandomSearch,
 };
-use lapa_control::power::{Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem};
+use lapa_control::power::{
+    Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem, closed_form,
+};
 use rand::RngExt;
 
 fn run(optimizer: &mut dyn Optimizer, objective: &mut dyn Objective, seed: u64) -> Optimum {
@@ -130,7 +132,7 @@ fn cma_es_agrees_with_the_closed_form() {
         for form in FORMS {
             let mut problem =
                 Problem::new(trace.clone(), NoiseRule::Always, form, 0.99, limits.clone()).unwrap();
-            let exact = run(&mut Known::closed_form(&problem), &mut problem, 0);
+            let exact = run(&mut Known::closed_form(closed_form(&problem)), &mut problem, 0);
             let found = cma_es(&mut problem, seed);
             let ratio = found.evaluation.objective / exact.evaluation.objective;
             assert!((1.0 - 1e-12..1.0 + 1e-3).contains(&ratio), "{ratio}");
@@ -146,7 +148,7 @@ fn the_closed_form_beats_random_draws() {
     for seed in 0..3 {
         let trace = trace(seed, Kind { fading: true, ..Kind::default() });
         let mut problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
-        let exact = run(&mut Known::closed_form(&problem), &mut problem, 0);
+        let exact = run(&mut Known::closed_form(closed_form(&problem)), &mut problem, 0);
         let random = run(&mut RandomSearch { evaluations: 10_000 }, &mut problem, seed);
         assert!(exact.evaluation.objective < random.evaluation.objective);
     }
@@ -220,7 +222,7 @@ fn optima_are_feasible_reproducible_and_what_they_say() {
         let optimizers: [&mut dyn Optimizer; 5] = [
             &mut Known::equal(problem.limits()),
             &mut Known::full(problem.limits()),
-            &mut Known::closed_form(&problem),
+            &mut Known::closed_form(closed_form(&problem)),
             &mut RandomSearch { evaluations: 300 },
             &mut CmaEs { evaluations: 1_000 },
         ];
@@ -246,7 +248,8 @@ fn a_thousand_devices_are_optimized() {
     let kind = Kind { devices: 1000, rounds: 20, ..Kind::default() };
     let trace = trace(6, kind).scaled(0.0).unwrap();
     let mut problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
-    let least = run(&mut Known::closed_form(&problem), &mut problem, 0).evaluation.objective;
+    let least =
+        run(&mut Known::closed_form(closed_form(&problem)), &mut problem, 0).evaluation.objective;
     let equal = run(&mut Known::equal(problem.limits()), &mut problem, 0).evaluation.objective;
     let found = run(&mut CmaEs { evaluations: 30_000 }, &mut problem, 0).evaluation.objective;
     // At least half of what there is to gain.

@@ -177,6 +177,16 @@ fn an_uplink() {
     assert!(record.airtime_s > 0.0);
 }
 
+/// Noise that an uplink of one's own may not add cannot be counted as privacy.
+#[test]
+fn an_uplink_of_one_s_own_does_not_go_with_trust_in_the_channel() {
+    let trusting = ["transmit.uplink=analog", "transmit.access=orthogonal"];
+    let trusting = [&trusting[..], &["privacy.channel_trust=1"]].concat();
+    let setup = Setup::new(experiment(&trusting), data()).unwrap();
+    let error = setup.uplink(Uplink::PerLink(Box::new(Half))).err().unwrap().to_string();
+    assert!(error.contains("set privacy.channel_trust = 0"), "{error}");
+}
+
 /// The better of two candidates.
 struct BestOfTwo;
 
@@ -214,6 +224,9 @@ fn an_optimizer_and_a_run_with_its_powers() {
     let mut problem = example(3, 4, NoiseRule::TopUp);
     let mut go_on = |_| ControlFlow::Continue(());
     let optimum = BestOfTwo.optimize(&mut problem, 0, &mut go_on).unwrap();
+    let full = problem.limits().full();
+    let worth = problem.evaluate(&full).unwrap().objective;
+    assert!(optimum.evaluation.objective <= worth && optimum.evaluations <= 2);
     let mut experiment = experiment(&["transmit.uplink=analog"]);
     let most = experiment.transmit.max_power_w;
     let powers = optimum.amplitudes.iter().map(|a| (a * a).min(most)).collect();

@@ -4,17 +4,17 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lapa::config::{Experiment, Override, Powers};
+use lapa::config::{Experiment, Override, PowerChoice, Powers};
 use lapa::data::{Dataset, digits};
 use lapa::observe::{DeviceRecords, read_metrics};
 use lapa::run::{RunEvent, SwitchingRound, read_summary};
 use lapa::simulation::Simulation;
 use lapa_control::phases::{
-    Chooser, Live, PhaseError, PhaseEvent, PhaseOutcome, Pilot, PowerMethod, execute_pilot,
-    interrupted, limits, pilot_experiment, pilot_folder, problem,
+    Chooser, Live, PhaseError, PhaseEvent, PhaseOutcome, Pilot, execute_pilots, interrupted,
+    limits, pilot_experiment, pilot_folder, problem,
 };
 use lapa_control::pilot_and_run;
-use lapa_control::power::Objective;
+use lapa_control::power::{Average, Objective};
 use lapa_privacy::ledger::Ledger;
 use tempfile::TempDir;
 
@@ -83,7 +83,8 @@ fn a_pilot_whose_metrics_were_changed_is_refused_with_line_and_value() {
     let place = TempDir::new().unwrap();
     let folder = place.path().join("pilot");
     let go_on = || {
-        execute_pilot(&experiment(&[]), &data(), &folder, None, &mut |_| ControlFlow::Continue(()))
+        let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
+        execute_pilots(&experiment(&[]), &data(), &folder, None, go)
     };
     go_on().unwrap().unwrap();
     let path = folder.join("metrics.jsonl");
@@ -161,7 +162,7 @@ fn the_trace_knows_the_pilots_own_noise() {
     for rule in ["always", "top-up"] {
         let noise = format!("control.noise={rule}");
         let experiment = experiment(&[&noise, "radio.redraw_every=3"]);
-        let pilot = pilot_experiment(&experiment, None);
+        let pilot = pilot_experiment(&experiment, None, 0);
         let mut federation = Simulation::new(pilot, data()).unwrap();
         let records: Vec<_> = (0..8).map(|_| federation.next_round().unwrap()).collect();
         let pilot = Pilot::new(&federation, &records).unwrap();
@@ -232,6 +233,101 @@ fn a_pilot_on_private_data_is_charged_within_the_budget() {
     assert!(matches!(error, PhaseError::NotCharged { .. }), "{error}");
 }
 
+/// On basis paper pilots may train on the devices' own records: each with noise of its own, all of
+/// them in the run's ledger, on the run's links and weights.
+#[test]
+fn pilots_on_basis_paper_share_links_and_ledger_and_not_their_noise() {
+    let place = TempDir::new().unwrap();
+    let out = place.path().join("run");
+    let experiment = experiment(&["control.pilot=private", "control.pilots=3"]);
+    let mut judged = None;
+    let end = pilot_and_run(experiment.clone(), data(), &out, &mut |event| {
+        if let PhaseEvent::Judged(sentence) = event {
+            judged = Some(sentence.to_owned());
+        }
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+    assert!(judged.unwrap().contains("times that of equal power"));
+    let ledger = Ledger::open_read_only(&place.path().join("run-ledger.db")).unwrap();
+    let releases = ledger.releases().unwrap();
+    assert_eq!(releases.len(), 4 * 4 * 8, "three pilots and the run, four devices, eight rounds");
+    let own: f64 = releases.iter().filter(|r| r.device == 0).map(|r| r.cost).sum();
+    let summary = read_summary(&out).unwrap().unwrap();
+    let proven = lapa_privacy::accountant::gdp::epsilon(own.sqrt(), 1e-5).unwrap();
+    assert!(summary.privacy.epsilon_provable >= proven * (1.0 - 1e-9), "the pilots count");
+
+    let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
+    let ledger = Some(place.path().join("run-ledger.db"));
+    let pilots = execute_pilots(&experiment, &data(), &pilot_folder(&out), ledger, go);
+    let pilots = pilots.unwrap().unwrap();
+    let traces: Vec<_> = pilots.iter().map(|pilot| pilot.trace.arrays()).collect();
+    assert_eq!(traces[0].nu_at_watt, traces[2].nu_at_watt);
+    assert_eq!(traces[0].weights, traces[2].weights);
+    assert_ne!(traces[0].sigma_required, traces[1].sigma_required);
+    assert_ne!(traces[1].sigma_required, traces[2].sigma_required);
+
+    // The objective is the mean.
+    let mut each: Vec<_> =
+        pilots.iter().map(|pilot| problem(&experiment, pilot).unwrap()).collect();
+    let amplitudes = each[0].limits().full();
+    let values = each.iter_mut().map(|one| one.evaluate(&amplitudes).unwrap().objective);
+    let mean = values.sum::<f64>() / 3.0;
+    let others = each.split_off(1);
+    let mut average = Average::new(each.remove(0), others);
+    let together = average.evaluate(&amplitudes).unwrap().objective;
+    assert!((together / mean - 1.0).abs() < 1e-12);
+}
+
+/// The scenario of experiments/control, made small: no method's powers are worse than equal power in
+/// the run's own objective, or the run says so, or it took equal power and said that.
+#[test]
+fn no_powers_are_worse_than_equal_power_in_silence() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/control/config.toml");
+    let text = fs::read_to_string(path).unwrap();
+    let small = [
+        "data.name=synthetic",
+        "model.name=logistic",
+        "run.rounds=20",
+        "run.evaluate_every=20",
+        "run.threads=1",
+        "partition.mix.iid_samples=[20, 40]",
+        "partition.mix.non_iid_samples=[20, 40]",
+        "control.pilot=private",
+        "control.pilots=3",
+        "control.cma-es.evaluations=2000",
+        "control.ddpg.episodes=10",
+        "control.ddpg.steps=50",
+    ];
+    let mut better = 0;
+    for noise in ["top-up", "switch"] {
+        for power in ["closed-form", "cma-es", "ddpg"] {
+            let own = [format!("control.noise={noise}"), format!("control.power={power}")];
+            let changes = small.into_iter().chain(own.iter().map(String::as_str));
+            let flags: Vec<Override> = changes.map(|c| Override::parse(c).unwrap()).collect();
+            let experiment = Experiment::from_toml(&text, path, &flags).unwrap();
+            let place = TempDir::new().unwrap();
+            let (mut replaced, mut sentence) = (false, String::new());
+            let end = pilot_and_run(experiment, data(), &place.path().join("run"), &mut |event| {
+                match event {
+                    PhaseEvent::Chosen(choice) => replaced = choice.instead_of.is_some(),
+                    PhaseEvent::Judged(words) => sentence = words.into(),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            });
+            assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+            let report = fs::read_to_string(place.path().join("run/power.json")).unwrap();
+            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            let [own, equal] = ["own", "equal"].map(|key| report["run"][key].as_f64().unwrap());
+            let said = replaced || sentence.contains("worse than equal power");
+            assert!(own <= equal * (1.0 + 1e-12) || said, "{noise}, {power}: {own} {equal}");
+            better += u32::from(own < equal);
+        }
+    }
+    assert!(better >= 4, "{better} of 6 are better than equal power");
+}
+
 #[test]
 fn the_latest_choice_is_what_is_resumed() {
     let place = TempDir::new().unwrap();
@@ -266,17 +362,17 @@ fn live_evaluation_repeats_the_pilot_at_its_own_powers() {
     let place = TempDir::new().unwrap();
     let experiment = experiment(&["control.evaluation=live"]);
     let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
-    let pilot = execute_pilot(&experiment, &data(), &place.path().join("pilot"), None, go);
-    let pilot = pilot.unwrap().unwrap();
-    let mut recorded = problem(&experiment, &pilot).unwrap();
+    let pilots = execute_pilots(&experiment, &data(), &place.path().join("pilot"), None, go);
+    let pilots = pilots.unwrap().unwrap();
+    let mut recorded = problem(&experiment, &pilots[0]).unwrap();
     let mut live = Live::new(&experiment, &data()).unwrap();
     let equal = recorded.limits().equal();
     let (a, b) = (recorded.evaluate(&equal).unwrap(), live.evaluate(&equal).unwrap());
     assert!((a.objective / b.objective - 1.0).abs() < 1e-9, "{a:?} {b:?}");
     assert_eq!(a.switching_round, b.switching_round);
-    let mut chooser = Chooser::new(&experiment, pilot, &data()).unwrap();
+    let mut chooser = Chooser::new(&experiment, pilots, &data()).unwrap();
     let choice =
-        chooser.choose(PowerMethod::ClosedForm, &mut |_| ControlFlow::Continue(())).unwrap();
+        chooser.choose(PowerChoice::ClosedForm, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(choice.objective_relative.is_finite());
 }
 

@@ -73,6 +73,10 @@ pub struct Release {
     pub sigma_channel: f64,
     /// κ: share of the channel noise's variance that may be counted.
     pub kappa: f64,
+    /// True if other devices' updates arrive with the same channel noise, as over NOMA. The paper's
+    /// claim counts such noise; it proves nothing, since the others' values tell most of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_channel: bool,
 }
 
 /// The number of a device's records of each label, with noise of σ on each count.
@@ -103,7 +107,9 @@ impl Histogram {
         let noise_multiplier = self.sigma / self.sensitivity();
         Ok(match self.noise {
             _ if self.sigma == 0.0 => Mechanism::NonPrivate,
-            NoiseKind::Gaussian => Mechanism::Gaussian { noise_multiplier },
+            NoiseKind::Gaussian | NoiseKind::ComplexGaussian => {
+                Mechanism::Gaussian { noise_multiplier }
+            }
             NoiseKind::DiscreteGaussian => Mechanism::DiscreteGaussian { noise_multiplier },
         })
     }
@@ -154,6 +160,19 @@ pub enum NoiseKind {
     Gaussian,
     /// Discrete Gaussian on a grid: no floating-point leak, no amplification by sampling.
     DiscreteGaussian,
+    /// Complex Gaussian CN(0, σ²), the paper's eq. (19): a real coordinate carries half of σ². Basis
+    /// paper only.
+    ComplexGaussian,
+}
+
+impl NoiseKind {
+    /// Variance of the noise over that of its real part.
+    pub fn parts(self) -> f64 {
+        match self {
+            Self::Gaussian | Self::DiscreteGaussian => 1.0,
+            Self::ComplexGaussian => 2.0,
+        }
+    }
 }
 
 /// Mechanism of a release, as accountants see it: noise in units of the sensitivity.
@@ -207,12 +226,15 @@ impl Release {
             (ClipUnit::Device, Sampling::Poisson { .. }, _) => {
                 pair("fixed or full batches with a device-level clip")
             }
-            (ClipUnit::Sample, Sampling::Poisson { .. }, _)
-            | (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
-            (ClipUnit::Sample, _, Adjacency::ZeroOut) => {
+            (ClipUnit::Sample, Sampling::Full, Adjacency::ReplaceOne) => Ok(2.0 * per_record),
+            (ClipUnit::Sample, Sampling::Full, Adjacency::AddRemove) => Ok(per_record),
+            (ClipUnit::Sample, Sampling::Fixed, Adjacency::ReplaceOne | Adjacency::AddRemove) => {
+                Ok(2.0 * per_record)
+            }
+            (ClipUnit::Sample, Sampling::Poisson { .. }, _) => Ok(per_record),
+            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, Adjacency::ZeroOut) => {
                 pair("replace-one or add-remove, or poisson batches")
             }
-            (ClipUnit::Sample, Sampling::Full | Sampling::Fixed, _) => Ok(2.0 * per_record),
         }
     }
 
@@ -221,9 +243,18 @@ impl Release {
         2.0 * self.learning_rate * self.clip_norm / f64::from(self.records)
     }
 
-    /// Standard deviation that may be counted: √(σ_art² + κ·σ_ch²).
+    /// Standard deviation that may be counted: √(σ_art² + κ·σ_ch²), without channel noise that
+    /// devices share.
     pub fn sigma(&self) -> f64 {
-        (self.sigma_artificial.powi(2) + self.kappa * self.sigma_channel.powi(2)).sqrt()
+        let kappa = if self.shared_channel { 0.0 } else { self.kappa };
+        (self.sigma_artificial.powi(2) + kappa * self.sigma_channel.powi(2)).sqrt()
+    }
+
+    /// Standard deviation that the paper counts: of complex noise both parts, and channel noise also
+    /// where devices share it.
+    pub fn claimed_noise(&self) -> f64 {
+        let artificial = self.noise.parts() * self.sigma_artificial.powi(2);
+        (artificial + self.kappa * self.sigma_channel.powi(2)).sqrt()
     }
 
     /// Mechanism of the release, for accountants.
@@ -241,12 +272,13 @@ impl Release {
                 Mechanism::DiscreteGaussian { noise_multiplier: noise_multiplier / 2.0 }
             }
             (NoiseKind::DiscreteGaussian, _) => Mechanism::DiscreteGaussian { noise_multiplier },
-            (NoiseKind::Gaussian, Sampling::Poisson { rate }) => {
+            (NoiseKind::Gaussian | NoiseKind::ComplexGaussian, Sampling::Poisson { rate }) => {
                 Mechanism::poisson(rate, noise_multiplier, self.adjacency)
             }
-            (NoiseKind::Gaussian, Sampling::Full | Sampling::Fixed) => {
-                Mechanism::Gaussian { noise_multiplier }
-            }
+            (
+                NoiseKind::Gaussian | NoiseKind::ComplexGaussian,
+                Sampling::Full | Sampling::Fixed,
+            ) => Mechanism::Gaussian { noise_multiplier },
         })
     }
 
@@ -255,9 +287,9 @@ impl Release {
     /// Its theorem needs ε_k in (0, 1); the formula is evaluated regardless.
     ///
     /// Differs from the paper: it counts the artificial noise until the switch, and then all of
-    /// the channel's (Section IV-A); here σ is what may be counted of both ([`Release::sigma`]).
+    /// the channel's (Section IV-A); here σ is that of both ([`Release::claimed_noise`]).
     pub fn claimed_epsilon(&self, delta: f64) -> f64 {
-        self.claimed_sensitivity() * classic_factor(delta) / self.sigma()
+        self.claimed_sensitivity() * classic_factor(delta) / self.claimed_noise()
     }
 
     /// σ = Δs·√(2 ln(1.25/δ))/ε_k: the noise that the paper's condition asks for.

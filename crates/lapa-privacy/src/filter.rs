@@ -11,7 +11,7 @@ use crate::budget::Budget;
 use crate::calibrate::{least_noise, raise};
 use crate::error::{AccountError, check_mechanism};
 use crate::event::Mechanism;
-use crate::range::{check, count, positive};
+use crate::range::{OutOfRange, check, count, positive};
 use crate::rounding::{add_up, sqrt_up, sub_down};
 
 /// Kind of filter: the cost that is added up, and the theorem that bounds it.
@@ -228,8 +228,8 @@ impl Filter {
             }
         };
         let allowed = "a cost that some amount of noise can meet";
-        check("share", share, least.is_some(), allowed)?;
-        Ok(least.map_or(template, |noise_multiplier| template.with_noise(noise_multiplier)))
+        let noise = least.ok_or(OutOfRange { name: "share", value: share, allowed })?;
+        Ok(template.with_noise(noise))
     }
 
     /// 1 for the planned mechanism with the planned noise or more.

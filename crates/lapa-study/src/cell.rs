@@ -1,16 +1,15 @@
 //! One run of a study, in memory, and what it leaves.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 
-use lapa::config::{Clip, Experiment, Update};
+use lapa::config::{Clip, Experiment, PowerChoice, Update};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
-use lapa::radio::Links;
 use lapa::run::{Summary, fingerprint};
 use lapa::simulation::{Event, Simulation};
-use lapa_control::phases::{self, Choice, Chooser, PhaseError, Pilot, PowerMethod};
-use lapa_control::power::Objective;
+use lapa_control::phases::{self, Choice, Chooser, Judgment, PhaseError};
 use serde::{Deserialize, Serialize};
 
 /// Evaluations whose mean is steadier than the last one alone.
@@ -32,9 +31,9 @@ pub enum CellError {
     /// The run itself failed.
     #[error(transparent)]
     Federation(#[from] FederationError),
-    /// The links cannot be had.
-    #[error(transparent)]
-    Links(#[from] lapa::radio::LinkError),
+    /// There is no place for the ledger of a pilot.
+    #[error("cannot make a folder for the pilot's ledger: {0}")]
+    Ledger(#[source] std::io::Error),
     /// A program error, caught so that other cells go on.
     #[error("internal error: {0}")]
     Panic(String),
@@ -48,10 +47,10 @@ pub struct Finished {
     /// The powers, where they were chosen by a pilot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub powers: Option<ChosenPowers>,
-    /// J, the noise terms of the bound, of the run's own rounds and powers; none where no amplitudes
-    /// are sent, or no noise is asked for.
-    #[serde(with = "number::optional")]
-    pub objective: Option<f64>,
+    /// J, the noise terms of the bound, of the run's own rounds; none where no amplitudes are sent, or
+    /// no noise is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<Judgment>,
     /// The round whose loss was not finite: the run ended there, and its later evaluations count as
     /// guesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,6 +94,9 @@ pub struct ChosenPowers {
     /// J over that of full power.
     #[serde(with = "number")]
     pub objective_relative: f64,
+    /// J over that of equal power, as the pilots have it.
+    #[serde(with = "number")]
+    pub over_equal: f64,
     /// |p_k|² of each device.
     pub powers_w: Vec<f64>,
 }
@@ -147,9 +149,13 @@ impl Cell {
         let start = lapa::clock::now();
         let mut experiment = self.experiment.clone();
         let mut powers = None;
+        // A pilot on the devices' own records and the run are in one ledger.
+        let place = tempfile::tempdir().map_err(CellError::Ledger)?;
         if experiment.control.power.needs_pilot() {
-            let Some(chosen) = choose(&experiment, data, on_event)? else { return Ok(None) };
-            experiment = phases::with_powers(&experiment, &chosen.powers_w, "".as_ref())?;
+            let ledger = place.path().join("ledger.db");
+            let chosen = choose(&experiment, data, &ledger, on_event)?;
+            let Some(chosen) = chosen else { return Ok(None) };
+            experiment = phases::with_powers(&experiment, &chosen.powers_w, &ledger)?;
             powers = Some(chosen);
         }
         let mut simulation = Simulation::new(experiment, data.clone())?;
@@ -177,7 +183,7 @@ impl Cell {
         let summary = simulation.summary(&records, seconds)?;
         let objective = match diverged {
             Some(_) => None,
-            None => objective(&simulation, &records)?,
+            None => Judgment::of(&simulation, &records)?,
         };
         Ok(Some(Finished { rounds, objective, powers, diverged, summary, seconds }))
     }
@@ -198,37 +204,30 @@ const PILOT_WORK: f64 = 400_000.0;
 fn choose(
     experiment: &Experiment,
     data: &Dataset,
+    ledger: &Path,
     on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
 ) -> Result<Option<ChosenPowers>, CellError> {
-    let Some(optimizer) = PowerMethod::of(experiment.control.power) else { return Ok(None) };
-    let pilot = phases::pilot_in_memory(experiment, data, &mut |event| {
+    let optimizer = experiment.control.power;
+    if optimizer == PowerChoice::File {
+        return Ok(None);
+    }
+    let pilots = phases::pilots_in_memory(experiment, data, Some(ledger.into()), &mut |event| {
         on_event(match event {
             Event::Warning(warning) => CellEvent::Warning(warning),
             Event::Round(_) => CellEvent::Round(0),
         })
     })?;
-    let Some(pilot) = pilot else { return Ok(None) };
-    let mut chooser = Chooser::new(experiment, pilot, data)?;
+    let Some(pilots) = pilots else { return Ok(None) };
+    let mut chooser = Chooser::new(experiment, pilots, data)?;
     match chooser.choose(optimizer, &mut |_| on_event(CellEvent::Round(0))) {
         Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => Ok(None),
         choice => {
-            let Choice { objective_relative, powers_w, .. } = choice?;
-            Ok(Some(ChosenPowers { objective_relative, powers_w }))
+            let choice = chooser.or_equal(choice?)?;
+            let over_equal = choice.over_equal();
+            let Choice { objective_relative, powers_w, .. } = choice;
+            Ok(Some(ChosenPowers { objective_relative, over_equal, powers_w }))
         }
     }
-}
-
-/// J of a run: its rounds take the place of a pilot's.
-fn objective(simulation: &Simulation, records: &[RoundRecord]) -> Result<Option<f64>, CellError> {
-    let experiment = simulation.experiment();
-    if phases::check(experiment).is_err() {
-        return Ok(None);
-    }
-    let mut problem = phases::problem(experiment, &Pilot::new(simulation, records)?)?;
-    let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
-    let links = Links::new(experiment)?;
-    let amplitudes: Vec<f64> = links.powers_of(&devices).iter().map(|p| p.0.sqrt()).collect();
-    Ok(Some(problem.evaluate(&amplitudes).map_err(PhaseError::from)?.objective))
 }
 
 impl Round {

@@ -2,7 +2,7 @@
 
 use lapa_wireless::channel::{Channels, Complex64};
 use lapa_wireless::noma::Receiver::{Matched, Mmse, ZeroForcing};
-use lapa_wireless::noma::{Link, Noma, NomaError, Receiver};
+use lapa_wireless::noma::{Link, Noma, NomaError, Receiver, SicOrder};
 use lapa_wireless::units::Watt;
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng};
@@ -12,7 +12,7 @@ use rand_distr::StandardNormal;
 const RECEIVERS: [Receiver; 3] = [Matched, ZeroForcing, Mmse];
 
 fn noma(receiver: Receiver, noise: f64) -> Noma {
-    Noma { receiver, perfect_sic: false, noise: Watt(noise) }
+    Noma { receiver, perfect_sic: false, order: SicOrder::Power, noise: Watt(noise) }
 }
 
 /// A draw of CN(0, 1).
@@ -154,6 +154,25 @@ fn the_printed_sum_over_pairs_holds() {
             }
         }
     }
+}
+
+/// Eq. (6) with the sum over i > k by index, and a silent device in the middle.
+#[test]
+fn devices_may_be_decoded_in_the_order_of_their_index() {
+    let (channels, mut powers, noise) = network(3, 6, 8);
+    powers[2] = Watt(0.0);
+    let noma = Noma { order: SicOrder::Index, ..noma(Matched, noise) };
+    let links = noma.links(&channels, &powers).unwrap();
+    let sic = noma.sic(&channels, &powers).unwrap();
+    assert_eq!(sic.order, [0, 1, 2, 3, 4, 5]);
+    assert!(sic.receivers.of(2).iter().all(|w| *w == Complex64::ZERO));
+    for (k, link) in links.iter().enumerate().filter(|(k, _)| *k != 2) {
+        let r = channels.of(k);
+        let through = |i: usize| powers[i].0 * dot(r, channels.of(i)).norm_sqr();
+        let interference: f64 = (k + 1..6).map(through).sum();
+        assert_close(link.sinr, through(k) / (interference + dot(r, r).re * noise), 1e-9);
+    }
+    assert_eq!((links[2].snr, links[2].sinr), (0.0, 0.0));
 }
 
 #[test]

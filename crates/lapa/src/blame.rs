@@ -135,6 +135,7 @@ impl Blame for FederationError {
             | Self::NoSampleGradients
             | Self::OtherImages { .. }
             | Self::FixedSchedule
+            | Self::TrustedUplink
             | Self::PowersNotChosen { .. } => Kind::Config,
             _ => Kind::Other,
         }

@@ -65,6 +65,12 @@ pub enum FederationError {
          allocator of one's own needs another, such as \"lapa\""
     )]
     FixedSchedule,
+    /// An uplink of one's own in place of one whose noise counts as privacy.
+    #[error(
+        "privacy.channel_trust counts the noise of the configured uplink, which an uplink of one's \
+         own need not add: set privacy.channel_trust = 0"
+    )]
+    TrustedUplink,
     /// Powers that are still to be chosen.
     #[error(
         "control.power = {} has powers chosen after a pilot run, which a single run does not have: \

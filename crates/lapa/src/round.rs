@@ -49,7 +49,7 @@ pub(crate) fn conclude(
 ) -> Result<RoundRecord, FederationError> {
     let model = &on.station.model().parameters;
     let Answers { received, insights } = fleet.answer(&asked, model, &mut on.radio)?;
-    let weights = on.station.aggregate(received, &asked.selection.skipped);
+    let weights = on.station.aggregate(received, &asked.selection);
     let evaluation = on.station.evaluate_if_due()?;
     record(on, &asked, &weights, &insights, evaluation)
 }

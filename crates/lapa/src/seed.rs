@@ -48,6 +48,8 @@ pub enum Purpose {
     Inversion = 15,
     /// Draws of a membership attack; their use is in place of the round.
     Membership = 16,
+    /// Calibration images of batch norm (round and device are 0).
+    Calibration = 17,
 }
 
 /// The stream for one purpose, one round and one device.

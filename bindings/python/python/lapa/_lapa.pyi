@@ -148,6 +148,8 @@ class Allocator:
         integral: float | None = None,
         window: int | None = None,
         error: Literal["raw", "relative", "debiased"] | None = None,
+        schedule: Literal["formula", "text"] | None = None,
+        split: Literal["formula", "text"] | None = None,
         decay: float | None = None,
         seed: int = 0,
     ) -> Allocator: ...

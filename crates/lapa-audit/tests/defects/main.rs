@@ -53,6 +53,7 @@ fn release(sigma_artificial: f64) -> Release {
         sigma_artificial,
         sigma_channel: 0.0,
         kappa: 0.0,
+        shared_channel: false,
     }
 }
 

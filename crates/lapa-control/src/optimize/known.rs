@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::search::Search;
 use super::{OptimizeError, Optimizer, Optimum, Progress};
-use crate::power::{Limits, Objective, Problem, closed_form};
+use crate::power::{Limits, Objective};
 
 /// Tries one allocation.
 #[derive(Clone, Debug)]
@@ -14,6 +14,11 @@ pub struct Known {
 }
 
 impl Known {
+    /// These amplitudes, as the configuration gives them.
+    pub fn given(amplitudes: Vec<f64>) -> Self {
+        Self { name: "file", amplitudes }
+    }
+
     /// P_max/K watts for each device.
     pub fn equal(limits: &Limits) -> Self {
         Self { name: "equal", amplitudes: limits.equal() }
@@ -24,9 +29,9 @@ impl Known {
         Self { name: "full", amplitudes: limits.full() }
     }
 
-    /// The best against channel noise alone: see [`closed_form`].
-    pub fn closed_form(problem: &Problem) -> Self {
-        Self { name: "closed-form", amplitudes: closed_form(problem) }
+    /// The best against channel noise alone: see [`closed_form`](crate::power::closed_form).
+    pub fn closed_form(amplitudes: Vec<f64>) -> Self {
+        Self { name: "closed-form", amplitudes }
     }
 }
 

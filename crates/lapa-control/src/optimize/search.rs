@@ -58,6 +58,16 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// These amplitudes, whatever was better before.
+    pub fn finish_at(
+        self,
+        amplitudes: Vec<f64>,
+        evaluation: Evaluation,
+        optimizer: &'static str,
+    ) -> Result<Optimum, OptimizeError> {
+        Ok(Optimum { amplitudes, evaluation, ..self.finish(optimizer)? })
+    }
+
     /// The best of all evaluations.
     pub fn finish(mut self, optimizer: &'static str) -> Result<Optimum, OptimizeError> {
         let evaluations = self.evaluations;

@@ -14,67 +14,25 @@ use serde::Serialize;
 use super::{Live, PhaseError, Pilot, problem};
 use crate::optimize::ddpg::{Agent, Settings};
 use crate::optimize::{CmaEs, Ddpg, Known, OptimizeError, Optimizer, Progress, RandomSearch};
-use crate::power::{CostError, Objective, Problem, privacy_cost_until};
-
-/// The ways to choose powers that are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PowerMethod {
-    /// P_max/K each.
-    Equal,
-    /// P_0 each, scaled into P_max.
-    Full,
-    /// In proportion to weight over channel gain.
-    ClosedForm,
-    /// The best of as many random draws as DDPG takes steps.
-    RandomSearch,
-    /// The best of CMA-ES.
-    CmaEs,
-    /// The best of DDPG.
-    Ddpg,
-}
-
-impl PowerMethod {
-    /// All of them, the cheap ones first.
-    pub const ALL: [Self; 6] =
-        [Self::Equal, Self::Full, Self::ClosedForm, Self::RandomSearch, Self::CmaEs, Self::Ddpg];
-
-    /// Its name, as on the command line and in `control.power`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Full => "full",
-            Self::ClosedForm => "closed-form",
-            Self::RandomSearch => "random-search",
-            Self::CmaEs => "cma-es",
-            Self::Ddpg => "ddpg",
-        }
-    }
-
-    /// The one that `control.power` names; none where powers are given.
-    pub fn of(power: PowerChoice) -> Option<Self> {
-        match power {
-            PowerChoice::File => None,
-            PowerChoice::Equal => Some(Self::Equal),
-            PowerChoice::Full => Some(Self::Full),
-            PowerChoice::ClosedForm => Some(Self::ClosedForm),
-            PowerChoice::CmaEs => Some(Self::CmaEs),
-            PowerChoice::Ddpg => Some(Self::Ddpg),
-        }
-    }
-}
+use crate::power::{Average, CostError, Objective, PrivacyCost, Problem, privacy_cost_until};
 
 /// Powers, and what they are worth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The method.
-    pub optimizer: PowerMethod,
+    pub optimizer: PowerChoice,
+    /// The method whose powers were worse than equal power on the pilots, and were not taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<PowerChoice>,
     /// J, the noise terms of the bound.
     #[serde(with = "number")]
     pub objective: f64,
     /// J over that of full power.
     #[serde(with = "number")]
     pub objective_relative: f64,
+    /// J of equal power over that of full power.
+    #[serde(with = "number")]
+    pub equal_relative: f64,
     /// T_th: of all devices under the sum rule, else of each.
     pub switching_round: SwitchingRound,
     /// Largest σ_required/σ over devices and rounds; 1 where every device has what it needs.
@@ -103,6 +61,13 @@ pub struct Choice {
     pub curve: Vec<(u64, f64)>,
 }
 
+impl Choice {
+    /// J over that of equal power.
+    pub fn over_equal(&self) -> f64 {
+        self.objective_relative / self.equal_relative
+    }
+}
+
 /// An optimizer; DDPG is asked for more than others afterwards.
 enum Searcher {
     Ddpg(Box<Ddpg>),
@@ -112,38 +77,50 @@ enum Searcher {
 /// The problem of choosing powers for an experiment, after its pilot.
 pub struct Chooser {
     experiment: Experiment,
-    pilot: Pilot,
-    problem: Problem,
+    pilots: Vec<Pilot>,
+    problems: Average,
     live: Option<Live>,
-    /// J at full power.
+    /// J at full and at equal power.
     full: f64,
+    equal: f64,
     start: Option<Agent>,
     ddpg: Option<Ddpg>,
 }
 
 impl Chooser {
-    /// Powers are judged by the pilot's trace, or by training on as many digits as `data` has.
-    pub fn new(experiment: &Experiment, pilot: Pilot, data: &Dataset) -> Result<Self, PhaseError> {
-        let mut problem = problem(experiment, &pilot)?;
+    /// Powers are judged by the pilots' traces, or by training on as many digits as `data` has.
+    ///
+    /// # Panics
+    /// If there is no pilot.
+    pub fn new(
+        experiment: &Experiment,
+        pilots: Vec<Pilot>,
+        data: &Dataset,
+    ) -> Result<Self, PhaseError> {
+        let each: Result<Vec<Problem>, _> = pilots.iter().map(|p| problem(experiment, p)).collect();
+        let mut others = each?;
+        let mut problems = Average::new(others.remove(0), others);
         let mut live = match experiment.control.evaluation {
             EvaluationChoice::Trace => None,
             EvaluationChoice::Live => Some(Live::new(experiment, data)?),
         };
-        let full = problem.limits().full();
+        let limits = problems.limits().clone();
         let judge: &mut dyn Objective = match &mut live {
             Some(live) => live,
-            None => &mut problem,
+            None => &mut problems,
         };
-        let full = judge.evaluate(&full)?.objective;
+        let full = judge.evaluate(&limits.full())?.objective;
+        let equal = judge.evaluate(&limits.equal())?.objective;
         if !(full > 0.0 && full.is_finite()) {
             return Err(PhaseError::NothingToFit(full));
         }
         Ok(Self {
             experiment: experiment.clone(),
-            pilot,
-            problem,
+            pilots,
+            problems,
             live,
             full,
+            equal,
             start: None,
             ddpg: None,
         })
@@ -159,15 +136,24 @@ impl Chooser {
         self.ddpg.as_ref().and_then(Ddpg::agent)
     }
 
-    /// The problem as the pilot's trace states it.
-    pub fn problem(&self) -> &Problem {
-        &self.problem
+    /// The problem as the pilots' traces state it.
+    pub fn problems(&self) -> &Average {
+        &self.problems
+    }
+
+    /// The choice, or equal power where that is better on the same pilots.
+    pub fn or_equal(&mut self, choice: Choice) -> Result<Choice, PhaseError> {
+        if choice.over_equal() <= 1.0 {
+            return Ok(choice);
+        }
+        let go_on = &mut |_| ControlFlow::Continue(());
+        Ok(Choice { instead_of: Some(choice.optimizer), ..self.choose(PowerChoice::Equal, go_on)? })
     }
 
     /// Lets one optimizer choose. `on_progress` may break off.
     pub fn choose(
         &mut self,
-        optimizer: PowerMethod,
+        optimizer: PowerChoice,
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Choice, PhaseError> {
         let seed = self.experiment.run.seed;
@@ -175,7 +161,7 @@ impl Chooser {
         let mut searcher = self.searcher(optimizer)?;
         let objective: &mut dyn Objective = match &mut self.live {
             Some(live) => live,
-            None => &mut self.problem,
+            None => &mut self.problems,
         };
         let optimum = match &mut searcher {
             Searcher::Ddpg(ddpg) => ddpg.optimize(objective, seed, on_progress)?,
@@ -189,8 +175,11 @@ impl Chooser {
         let seconds = start.elapsed().as_secs_f64();
         let (evaluations, best) = (optimum.evaluations, optimum.evaluation.objective);
         let mut on_device = || on_progress(Progress { evaluations, of: evaluations, best });
-        let (epsilon, epsilon_without_channel) =
-            self.privacy(&optimum.amplitudes, &mut on_device)?;
+        // A device without power has no update that could be costed.
+        let (epsilon, epsilon_without_channel) = match best.is_finite() {
+            true => self.privacy(&optimum.amplitudes, &mut on_device)?,
+            false => (None, None),
+        };
         let evaluation = optimum.evaluation;
         let rounds = evaluation.switching_round;
         let sum = self.experiment.control.noise.goes_by_sum();
@@ -198,7 +187,9 @@ impl Chooser {
         Ok(Choice {
             optimizer,
             objective: evaluation.objective,
+            instead_of: None,
             objective_relative: evaluation.objective / self.full,
+            equal_relative: self.equal / self.full,
             switching_round: if sum {
                 SwitchingRound::All(rounds.into_iter().max().unwrap_or_default())
             } else {
@@ -216,16 +207,21 @@ impl Chooser {
         })
     }
 
-    fn searcher(&self, optimizer: PowerMethod) -> Result<Searcher, PhaseError> {
-        let (control, limits) = (&self.experiment.control, self.problem.limits());
+    fn searcher(&self, optimizer: PowerChoice) -> Result<Searcher, PhaseError> {
+        let (control, limits) = (&self.experiment.control, self.problems.limits());
         let steps = control.ddpg.episodes.saturating_mul(control.ddpg.steps);
         Ok(Searcher::Other(match optimizer {
-            PowerMethod::Equal => Box::new(Known::equal(limits)),
-            PowerMethod::Full => Box::new(Known::full(limits)),
-            PowerMethod::ClosedForm => Box::new(Known::closed_form(&self.problem)),
-            PowerMethod::RandomSearch => Box::new(RandomSearch { evaluations: steps }),
-            PowerMethod::CmaEs => Box::new(CmaEs { evaluations: control.cma_es.evaluations }),
-            PowerMethod::Ddpg => {
+            PowerChoice::File => {
+                let power_w = &self.experiment.transmit.power_w;
+                let devices = 0..limits.devices() as u32;
+                Box::new(Known::given(devices.map(|k| power_w.of(k).sqrt()).collect()))
+            }
+            PowerChoice::Equal => Box::new(Known::equal(limits)),
+            PowerChoice::Full => Box::new(Known::full(limits)),
+            PowerChoice::ClosedForm => Box::new(Known::closed_form(self.problems.closed_form())),
+            PowerChoice::RandomSearch => Box::new(RandomSearch { evaluations: steps }),
+            PowerChoice::CmaEs => Box::new(CmaEs { evaluations: control.cma_es.evaluations }),
+            PowerChoice::Ddpg => {
                 let settings = Settings::from(control.ddpg);
                 settings.check_for(limits.devices())?;
                 let ddpg = match &self.start {
@@ -248,21 +244,23 @@ impl Chooser {
         if histograms == Some(Histograms::Exact) {
             return Ok((Some(f64::INFINITY), Some(f64::INFINITY)));
         }
-        let (problem, releases) = (&self.problem, &self.pilot.releases);
-        let cost = privacy_cost_until(problem, amplitudes, releases, delta, on_device);
-        let cost = match cost {
-            Err(CostError::Cancelled(cancelled)) => {
-                return Err(OptimizeError::from(cancelled).into());
-            }
-            // Some costs are known only for a whole schedule.
-            Err(CostError::Account { source: AccountError::Unsupported { .. }, .. }) => None,
-            cost => Some(cost?),
-        };
+        let mut cost = Some(PrivacyCost { counted: 0.0, artificial_only: 0.0 });
+        for (problem, pilot) in self.problems.problems().zip(&self.pilots) {
+            let one = privacy_cost_until(problem, amplitudes, &pilot.releases, delta, on_device);
+            cost = match one {
+                Err(CostError::Cancelled(cancelled)) => {
+                    return Err(OptimizeError::from(cancelled).into());
+                }
+                // Some costs are known only for a whole schedule.
+                Err(CostError::Account { source: AccountError::Unsupported { .. }, .. }) => None,
+                one => Some(one?).zip(cost).map(|(one, cost)| one.max(cost)),
+            };
+        }
         // Noisy histograms are one more release, which this cost does not have.
         let complete = cost.filter(|_| !matches!(histograms, Some(Histograms::Noisy(_))));
         let counted = match self.experiment.basis() {
             // Whatever the noise: no more than the budget is spent.
-            Basis::Certified => self.pilot.budget,
+            Basis::Certified => self.pilots[0].budget,
             Basis::Paper => complete.map(|cost| cost.counted),
         };
         Ok((counted, complete.map(|cost| cost.artificial_only)))

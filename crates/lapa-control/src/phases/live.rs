@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{Experiment, Pilot as PilotData, PowerChoice, Powers};
+use lapa::config::{Experiment, PowerChoice, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::simulation::Simulation;
@@ -17,7 +17,7 @@ use crate::power::{Evaluation, Limits, Objective, ObjectiveError};
 /// are judged by.
 ///
 /// Differs from the paper: it trains on public digits, since every evaluation would otherwise
-/// spend the devices' budgets.
+/// release updates of the devices' records.
 pub struct Live {
     experiment: Experiment,
     pilot: Experiment,
@@ -28,12 +28,10 @@ pub struct Live {
 impl Live {
     /// Judges powers for `experiment` by pilots on digits drawn by code, as many as `data` has.
     pub fn new(experiment: &Experiment, data: &Dataset) -> Result<Self, PhaseError> {
-        let mut public = experiment.clone();
-        public.control.pilot = PilotData::Synthetic;
-        let mut pilot = pilot_experiment(&public, None);
+        let mut pilot = pilot_experiment(experiment, None, 0);
         pilot.control.power = PowerChoice::File;
         Ok(Self {
-            data: pilot_data(&public, data)?,
+            data: pilot_data(experiment, data)?,
             limits: limits(experiment)?,
             experiment: experiment.clone(),
             pilot,

@@ -3,6 +3,7 @@
 mod choice;
 mod error;
 mod job;
+mod judge;
 mod live;
 mod pilot;
 
@@ -11,7 +12,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapa::atomic::{write_atomically, write_json};
-use lapa::config::{Access, BoundForm, Experiment, Pilot as PilotData, PowerChoice, Powers};
+use lapa::config::{
+    Access, BoundForm, Entropy, Experiment, Pilot as PilotData, PowerChoice, Powers,
+};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
@@ -21,10 +24,11 @@ use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_record
 use lapa::simulation::{Event, Simulation};
 use lapa_privacy::ledger::Ledger;
 
-pub use choice::{Choice, Chooser, PowerMethod};
+pub use choice::{Choice, Chooser};
 pub use error::PhaseError;
 use job::rounds;
 pub use job::{Job, Place, Unfinished};
+pub use judge::Judgment;
 pub use live::Live;
 pub use pilot::{Pilot, pilot_data, pilot_experiment};
 
@@ -40,7 +44,7 @@ pub enum PhaseEvent<'a> {
     /// Powers are being chosen.
     Optimizing {
         /// The method.
-        optimizer: PowerMethod,
+        optimizer: PowerChoice,
         /// Its progress.
         progress: Progress,
     },
@@ -48,6 +52,8 @@ pub enum PhaseEvent<'a> {
     Chosen(&'a Choice),
     /// From the run itself.
     Run(RunEvent<'a>),
+    /// J of the finished run, in words.
+    Judged(&'a str),
 }
 
 /// Outcome of a staged run.
@@ -203,11 +209,10 @@ pub fn pilot_and_run(
     on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
 ) -> Result<PhaseOutcome, PhaseError> {
     let experiment = absolute(experiment)?;
-    let Some(optimizer) = PowerMethod::of(experiment.control.power)
-        .filter(|_| experiment.control.power.needs_pilot())
-    else {
+    let optimizer = experiment.control.power;
+    if !optimizer.needs_pilot() {
         return rounds(Run::create(experiment, data, out)?, on_event);
-    };
+    }
     if !is_free(out) {
         return Err(lapa::run::RunError::Exists(out.into()).into());
     }
@@ -216,11 +221,11 @@ pub fn pilot_and_run(
     let stopped = || Ok(PhaseOutcome::StoppedBefore { pilot: folder.clone() });
     // Shared by a pilot on private data and its run.
     let ledger = experiment.run.ledger.clone().unwrap_or_else(|| beside(out, "-ledger.db"));
-    let pilot = execute_pilot(&experiment, &data, &folder, Some(ledger.clone()), &mut |event| {
+    let pilots = execute_pilots(&experiment, &data, &folder, Some(ledger.clone()), &mut |event| {
         on_event(PhaseEvent::Pilot(event))
     })?;
-    let Some(pilot) = pilot else { return stopped() };
-    let mut chooser = Chooser::new(&experiment, pilot, &data)?;
+    let Some(pilots) = pilots else { return stopped() };
+    let mut chooser = Chooser::new(&experiment, pilots, &data)?;
     let chosen = chooser.choose(optimizer, &mut |progress| {
         on_event(PhaseEvent::Optimizing { optimizer, progress })
     });
@@ -228,7 +233,7 @@ pub fn pilot_and_run(
         Err(PhaseError::Optimize(crate::optimize::OptimizeError::Cancelled(_))) => {
             return stopped();
         }
-        choice => choice?,
+        choice => chooser.or_equal(choice?)?,
     };
     if let Some(agent) = chooser.agent() {
         agent.save(&folder.join("agent.safetensors"))?;
@@ -239,7 +244,34 @@ pub fn pilot_and_run(
         return stopped();
     }
     let chosen = with_powers(&experiment, &choice.powers_w, &ledger)?;
-    rounds(Run::create(chosen, data, out)?, on_event)
+    let end = rounds(Run::create(chosen.clone(), data.clone(), out)?, on_event)?;
+    if let PhaseOutcome::Finished(_) = &end
+        && let Some(judged) = judged(chosen, data, out)?
+    {
+        let path = out.join("power.json");
+        let report = serde_json::json!({ "choice": &choice, "run": judged });
+        write_json(&path, &report).map_err(PhaseError::io("write", &path))?;
+        let _ = on_event(PhaseEvent::Judged(&judged.sentence(choice.over_equal())));
+    }
+    Ok(end)
+}
+
+/// J of the finished run in `out`; none where its records list no devices.
+fn judged(
+    mut experiment: Experiment,
+    data: Dataset,
+    out: &Path,
+) -> Result<Option<Judgment>, PhaseError> {
+    // Nothing is released, and nothing is asked of the run's ledger.
+    experiment.run.ledger = None;
+    experiment.run.entropy = Entropy::Seed;
+    let simulation = Simulation::new(experiment, data).map_err(PhaseError::training)?;
+    let devices = simulation.books().devices();
+    let records = read_records(out, simulation.experiment(), devices)?;
+    match Judgment::of(&simulation, &records) {
+        Err(PhaseError::NoDevices(_)) => Ok(None),
+        judgment => judgment,
+    }
 }
 
 /// The experiment with these powers, ready to run. After a pilot on private data, which was charged
@@ -258,18 +290,36 @@ pub fn with_powers(
     absolute(chosen)
 }
 
-/// Runs the pilot of an experiment in `folder`, or goes on with the one that is there; none if the
-/// listener broke off. `ledger` is where a pilot on private data is charged.
-pub fn execute_pilot(
+/// Runs the pilots of an experiment, the first in `folder` and others beside it, or goes on with those
+/// that are there; none if the listener broke off. `ledger` is where pilots on private data are charged.
+pub fn execute_pilots(
     experiment: &Experiment,
     data: &Dataset,
     folder: &Path,
     ledger: Option<PathBuf>,
     on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
-) -> Result<Option<Pilot>, PhaseError> {
+) -> Result<Option<Vec<Pilot>>, PhaseError> {
     let experiment = &absolute(experiment.clone())?;
-    let wanted = absolute(pilot_experiment(experiment, ledger))?;
     let data = pilot_data(experiment, data)?;
+    let pilot = |number: u32| {
+        let wanted = absolute(pilot_experiment(experiment, ledger.clone(), number))?;
+        let folder = match number {
+            0 => folder.into(),
+            _ => beside(folder, &format!("-{}", number + 1)),
+        };
+        execute_pilot(experiment, wanted, data.clone(), &folder, on_event)
+    };
+    (0..experiment.control.pilots).map(pilot).collect()
+}
+
+/// Runs one pilot of an experiment in `folder`, or goes on with the one that is there.
+fn execute_pilot(
+    experiment: &Experiment,
+    wanted: Experiment,
+    data: Dataset,
+    folder: &Path,
+    on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
+) -> Result<Option<Pilot>, PhaseError> {
     let run = if is_free(folder) {
         Some(Run::create(wanted.clone(), data.clone(), folder)?)
     } else {
@@ -305,24 +355,29 @@ pub fn execute_pilot(
     Ok(Some(pilot))
 }
 
-/// Runs the pilot of an experiment on synthetic digits without a folder; none if the listener broke
-/// off.
-pub fn pilot_in_memory(
+/// Runs the pilots of an experiment without a folder; none if the listener broke off. Those on private
+/// data are charged to `ledger`, and refused without one or on basis certified.
+pub fn pilots_in_memory(
     experiment: &Experiment,
     data: &Dataset,
+    ledger: Option<PathBuf>,
     listener: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-) -> Result<Option<Pilot>, PhaseError> {
+) -> Result<Option<Vec<Pilot>>, PhaseError> {
     check(experiment)?;
-    if experiment.control.pilot != PilotData::Synthetic {
+    let is_private = experiment.control.pilot != PilotData::Synthetic;
+    if is_private && (experiment.is_certified() || ledger.is_none()) {
         return Err(PhaseError::NoFolder);
     }
-    let digits = pilot_data(experiment, data)?;
-    let pilot = pilot_experiment(experiment, None);
-    let mut simulation = Simulation::new(pilot, digits).map_err(PhaseError::training)?;
-    match records_of(&mut simulation, listener) {
-        Err(FederationError::Cancelled(_)) => Ok(None),
-        records => Pilot::new(&simulation, &records.map_err(PhaseError::training)?).map(Some),
-    }
+    let data = pilot_data(experiment, data)?;
+    let pilot = |number: u32| {
+        let pilot = pilot_experiment(experiment, ledger.clone(), number);
+        let mut simulation = Simulation::new(pilot, data.clone()).map_err(PhaseError::training)?;
+        match records_of(&mut simulation, listener) {
+            Err(FederationError::Cancelled(_)) => Ok(None),
+            records => Pilot::new(&simulation, &records.map_err(PhaseError::training)?).map(Some),
+        }
+    };
+    (0..experiment.control.pilots).map(pilot).collect()
 }
 
 /// Runs a simulation and keeps its records.

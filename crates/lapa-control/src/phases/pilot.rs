@@ -17,14 +17,25 @@ use crate::power::{Trace, TraceArrays};
 /// Test images of a pilot on synthetic digits.
 const TEST_IMAGES: usize = 1_000;
 
-/// The experiment of the pilot: equal powers, artificial noise wherever the channel's does not
+/// The experiment of pilot `number`, from 0: equal powers, artificial noise wherever the channel's does not
 /// suffice for a device, evaluated once.
 ///
 /// On synthetic digits it spends nothing. On the devices' own data it is charged to `ledger`, which
-/// the run then shares, and spends its fraction of each device's budget.
-pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Experiment {
+/// the run then shares; on basis certified it spends its fraction of each device's budget. On basis
+/// paper its noise is not that of the run, which powers should not be fitted to.
+pub fn pilot_experiment(
+    experiment: &Experiment,
+    ledger: Option<PathBuf>,
+    number: u32,
+) -> Experiment {
     let mut pilot = experiment.clone();
     let control = &experiment.control;
+    let as_run = control.pilot == PilotData::Synthetic || experiment.is_certified();
+    let other = u64::from(number) + u64::from(!as_run);
+    if other > 0 {
+        // Far from the seeds that people count up.
+        pilot.run.training_seed = Some(experiment.run.training_seed() ^ (other << 40));
+    }
     let (devices, most_w) =
         (experiment.partition.scheme.devices(), experiment.transmit.max_power_w);
     pilot.transmit.power_w = Powers::All(control.average_power_w(devices, most_w));
@@ -50,7 +61,7 @@ pub fn pilot_experiment(experiment: &Experiment, ledger: Option<PathBuf>) -> Exp
         }
         PilotData::Private(private) => {
             pilot.run.ledger = ledger;
-            if let Some(privacy) = &mut pilot.privacy {
+            if let Some(privacy) = pilot.privacy.as_mut().filter(|_| as_run) {
                 // The same budget, and so the same currency, but only a part of it is spent.
                 privacy.budget_fraction = private.budget_fraction;
             }
@@ -97,6 +108,7 @@ impl Pilot {
             nu_at_watt: vec![0.0; cells],
             quiet_scale_squared: Vec::with_capacity(devices),
             trust: vec![experiment.channel_trust(); devices],
+            noise_within_scale: budgets.noise_within_scale(),
         };
         for device in 0..budgets.devices() {
             let scale = budgets.quiet_scale(device).map_err(PhaseError::training)?;
@@ -107,7 +119,8 @@ impl Pilot {
             // Draws the channels of the round.
             links.of(record.round, &[0]).map_err(PhaseError::training)?;
             for device in 0..devices {
-                let nu = 0.5 * experiment.radio.noise_power_w / links.gain(device as u32);
+                let part = experiment.transmit.uplink.noise_part();
+                let nu = part * experiment.radio.noise_power_w / links.gain(device as u32);
                 arrays.nu_at_watt[row * devices + device] = nu;
             }
             let DeviceRecords::List(list) = &record.devices else {

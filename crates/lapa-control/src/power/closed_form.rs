@@ -1,6 +1,6 @@
 //! The best powers against channel noise alone.
 
-use super::{Objective, Problem};
+use super::{Limits, Objective, Problem};
 
 /// Amplitudes with p_k² = min(P_0, a·√b_k), where b_k/p_k² is device k's channel noise in the
 /// objective: Σ_t d_t·G_k²·c²·σ_n²/(2‖h_k‖²). With a channel that stays, √b_k is in proportion to
@@ -14,9 +14,12 @@ use super::{Objective, Problem};
 ///
 /// Differs from the paper: it has no closed form; this one leaves out how powers move T_th.
 pub fn closed_form(problem: &Problem) -> Vec<f64> {
-    let limits = problem.limits();
-    let mut amplitudes: Vec<f64> =
-        problem.channel_terms().into_iter().map(|term| term.sqrt().sqrt()).collect();
+    spread(problem.limits(), problem.channel_terms())
+}
+
+/// As [`closed_form`], for the b_k in `terms`.
+pub(super) fn spread(limits: &Limits, terms: Vec<f64>) -> Vec<f64> {
+    let mut amplitudes: Vec<f64> = terms.into_iter().map(|term| term.sqrt().sqrt()).collect();
     let sending = amplitudes.iter().filter(|&&p| p > 0.0).count();
     let useful = sending as f64 * limits.most_each_w();
     let total_w = limits.most_total_w().min(useful).max(limits.least_total_w());

@@ -62,6 +62,16 @@ pub struct PrivacyCost {
     pub artificial_only: f64,
 }
 
+impl PrivacyCost {
+    /// The larger of each figure.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            counted: self.counted.max(other.counted),
+            artificial_only: self.artificial_only.max(other.artificial_only),
+        }
+    }
+}
+
 /// Privacy cost of the noise of these amplitudes at `delta`, for releases that are otherwise as in
 /// `releases`, one for each device. The noise in `releases` is not read.
 ///
@@ -107,7 +117,8 @@ pub fn privacy_cost_until(
             return Err(CostError::Discrete { device });
         }
         let epsilon = |kappa: f64| {
-            let mechanism = |&(sigma_artificial, sigma_channel): &(f64, f64)| {
+            let mechanism = |&(artificial, sigma_channel): &(f64, f64)| {
+                let sigma_artificial = artificial / release.noise.parts().sqrt();
                 let noise = Release { sigma_artificial, sigma_channel, kappa, ..release.clone() };
                 noise.mechanism()
             };

@@ -19,6 +19,7 @@ pub fn example(devices: usize, rounds: usize, rule: NoiseRule) -> Problem {
         nu_at_watt: cells.map(gain).collect(),
         quiet_scale_squared: vec![1e-3; devices],
         trust: vec![1.0; devices],
+        noise_within_scale: 0.0,
     };
     let total = 0.075 * devices as f64;
     let trace = Trace::new(arrays).expect("a trace of positive numbers");

@@ -2,6 +2,7 @@
 //!
 //! A decision is a vector of *amplitudes* p_k ≥ 0; device k sends with |p_k|² watts.
 
+mod average;
 mod closed_form;
 mod cost;
 mod evaluation;
@@ -10,6 +11,7 @@ mod limits;
 mod problem;
 mod trace;
 
+pub use average::Average;
 pub use closed_form::closed_form;
 pub use cost::{CostError, PrivacyCost, privacy_cost, privacy_cost_until};
 pub use evaluation::{Evaluation, Objective, ObjectiveError};

@@ -1,12 +1,12 @@
 //! The paper's problem P1, eq. (28), on the trace of a pilot run.
 //!
 //! With P = |p_k|² watts, device k's update arrives with channel noise of variance c²ν per
-//! coordinate, ν = ν₁/P, and c² = c₀² + σ_art² by the public scale of its amplitudes. So the
-//! noise required of it in round t is more than may be counted of the channel's alone, κc₀²ν, just
+//! coordinate, ν = ν₁/P, and c² = c₀² + max(0, σ_art² − σ_c²) by the public scale of its amplitudes
+//! (σ_c = 0 unless `transmit.scale` = "fixed"). So the noise required of it in round t is more than may be counted of the channel's alone, κc₀²ν, just
 //! if `need` = σ_req²/(κc₀²ν₁) is above 1/P. That number does not depend on the powers, and given
 //! the switching round a device's part of the objective is a + b/P: both are prepared here once.
 
-use lapa::budget::{NoiseRule, top_up};
+use lapa::budget::{NoiseRule, Trusted, top_up};
 use lapa::config::BoundForm;
 
 use super::evaluation::{Evaluation, Objective, ObjectiveError};
@@ -49,8 +49,8 @@ pub struct Noise {
 ///
 /// J = Σ_t Σ_k d_t·G_k²·v, the noise terms of Theorem 1 without their factor Lλ²q/2.
 ///
-/// - [`BoundForm::Corrected`]: d_t = A^{T−t}, and v = σ_art² + ν(c₀² + σ_art²) is the variance that
-///   arrives.
+/// - [`BoundForm::Corrected`]: d_t = A^{T−t}, and v = σ_art² + ν(c₀² + max(0, σ_art² − σ_c²)) is the
+///   variance that arrives.
 /// - [`BoundForm::Printed`], eq. (28): d_t = A^{t−1}, and v = σ_art² + νc₀². The paper's first
 ///   factor (1 − A^T)/(1 − A) is Σ_t A^{t−1}.
 ///
@@ -137,7 +137,13 @@ impl Problem {
         let prepared = cells.chunks_exact(rounds).enumerate().map(|(device, cells)| {
             let sends = (0..rounds).any(|round| sending(round * devices + device));
             let quiet = arrays.quiet_scale_squared[device];
-            Device::new(cells, sends, quiet, trace.trusted(device), form)
+            Device::new(
+                cells,
+                sends,
+                (quiet, arrays.noise_within_scale),
+                trace.trusted(device),
+                form,
+            )
         });
         let prepared = prepared.collect();
         let required = (0..rounds).map(|round| {
@@ -179,18 +185,22 @@ impl Problem {
             // Finite, so that 0 times it is 0.
             let nu = (arrays.nu_at_watt[at] * inverse).min(f64::MAX);
             let trusted = self.trace.trusted(device);
+            let within = arrays.noise_within_scale;
             let in_full = |needed: bool| if needed { required } else { 0.0 };
             let artificial = match self.rule {
                 NoiseRule::Always => required,
-                NoiseRule::Sum => in_full(sum_needs[round]),
+                NoiseRule::Sum | NoiseRule::SumLatched => in_full(sum_needs[round]),
                 NoiseRule::PerDevice => {
                     in_full(need(required * required, trusted * arrays.nu_at_watt[at]) > inverse)
                 }
                 NoiseRule::TopUp => {
-                    top_up(required * required, arrays.trust[device] * nu, trusted * nu).sqrt()
+                    let fraction = arrays.trust[device] * nu;
+                    let trusted = Trusted { fraction, variance: trusted * nu, within };
+                    top_up(required * required, trusted).sqrt()
                 }
             };
-            let scale_squared = arrays.quiet_scale_squared[device] + artificial * artificial;
+            let raised = (artificial * artificial - within).max(0.0);
+            let scale_squared = arrays.quiet_scale_squared[device] + raised;
             noise.artificial[at] = artificial;
             noise.channel[at] = match inverse {
                 f64::MAX => f64::INFINITY,
@@ -226,7 +236,7 @@ impl Problem {
         let devices = self.devices.len();
         match self.rule {
             NoiseRule::Always => vec![self.trace.rounds() as u32; devices],
-            NoiseRule::Sum => {
+            NoiseRule::Sum | NoiseRule::SumLatched => {
                 let last = sum_needs.iter().rposition(|&needs| needs);
                 vec![last.map_or(0, |round| round as u32 + 1); devices]
             }
@@ -238,16 +248,28 @@ impl Problem {
     }
 
     /// Under the sum rule, whether the required σ of all devices add up to more in a round than the
-    /// σ that may be counted of their channels. Under other rules nothing.
+    /// σ that may be counted of their channels; a latched switch needs it in round 1, and nothing after
+    /// the first round that does not. Under other rules nothing.
     fn sum_needs(&self, amplitudes: &[f64]) -> Vec<bool> {
-        if self.rule != NoiseRule::Sum {
+        if !self.goes_by_sum() {
             return Vec::new();
         }
         let inverse: Vec<f64> = amplitudes.iter().map(|p| p.recip().min(f64::MAX)).collect();
         let needs = |(roots, required): (&[f64], &f64)| {
             *required > roots.iter().zip(&inverse).map(|(root, inverse)| root * inverse).sum()
         };
-        self.channel_roots.chunks_exact(inverse.len()).zip(&self.required).map(needs).collect()
+        let rounds = self.channel_roots.chunks_exact(inverse.len()).zip(&self.required);
+        let mut needs: Vec<bool> = rounds.map(needs).collect();
+        if self.rule == NoiseRule::SumLatched {
+            needs[0] = true;
+            let switch = needs.iter().position(|needs| !needs).unwrap_or(needs.len());
+            needs[switch..].fill(false);
+        }
+        needs
+    }
+
+    fn goes_by_sum(&self) -> bool {
+        matches!(self.rule, NoiseRule::Sum | NoiseRule::SumLatched)
     }
 
     /// A device's largest need in the rounds that the sum leaves without artificial noise.
@@ -265,11 +287,14 @@ impl Problem {
         let raised = if self.form == BoundForm::Corrected { inverse } else { 0.0 };
         let trust = self.trace.arrays().trust[device] * inverse;
         let trusted = self.trace.trusted(device) * inverse;
+        let within = self.trace.arrays().noise_within_scale;
         let mut sum = self.devices[device].channel * inverse;
         for cell in &self.cells[device * rounds..][..rounds] {
             let nu = cell.nu_at_watt;
-            let artificial = top_up(cell.required_squared, trust * nu, trusted * nu);
+            let trusted = Trusted { fraction: trust * nu, variance: trusted * nu, within };
+            let artificial = top_up(cell.required_squared, trusted);
             sum += cell.weight * artificial * (1.0 + raised * nu);
+            sum -= cell.weight * raised * nu * artificial.min(within);
         }
         sum
     }
@@ -297,7 +322,7 @@ impl Objective for Problem {
                 NoiseRule::TopUp => self.topped_up(k, inverse),
                 _ => device.artificial[switch] + (device.channel + device.raised[switch]) * inverse,
             };
-            if self.rule == NoiseRule::Sum {
+            if self.goes_by_sum() {
                 // With artificial noise a device has what it needs; without it has κc₀²ν, and
                 // σ_req²/κc₀²ν = need·P. The other rules leave no need above 1/P.
                 worst = worst.max((self.need_left(k, &sum_needs) / inverse).sqrt());
@@ -308,7 +333,14 @@ impl Objective for Problem {
 }
 
 impl Device {
-    fn new(cells: &[Cell], sends: bool, quiet: f64, trusted: f64, form: BoundForm) -> Self {
+    /// The sums over its cells. The scale is c₀² = `quiet`, and raised by noise beyond `within`.
+    fn new(
+        cells: &[Cell],
+        sends: bool,
+        (quiet, within): (f64, f64),
+        trusted: f64,
+        form: BoundForm,
+    ) -> Self {
         let rounds = cells.len();
         let mut artificial = vec![0.0; rounds + 1];
         let mut raised = vec![0.0; rounds + 1];
@@ -318,7 +350,8 @@ impl Device {
             channel += cell.weight * quiet * cell.nu_at_watt;
             artificial[round + 1] = artificial[round] + noise;
             if form == BoundForm::Corrected {
-                raised[round + 1] = raised[round] + noise * cell.nu_at_watt;
+                let beyond = (cell.required_squared - within).max(0.0);
+                raised[round + 1] = raised[round] + cell.weight * beyond * cell.nu_at_watt;
             }
         }
         let mut later_need = vec![0.0; rounds + 1];

@@ -9,11 +9,13 @@ pub struct TraceArrays {
     pub sigma_required: Vec<f64>,
     /// σ_n²/(2‖h_k‖²) of each round and device: ν at 1 W. At p_k² watts, ν is this over p_k².
     pub nu_at_watt: Vec<f64>,
-    /// c² of each device's updates without artificial noise, C²/q: see
+    /// c₀² of each device's updates without artificial noise, C²/q + σ_c²: see
     /// [`power_scale`](lapa::budget::power_scale).
     pub quiet_scale_squared: Vec<f64>,
     /// κ of each device: the share of the receiver's noise that may be counted.
     pub trust: Vec<f64>,
+    /// σ_c²: artificial noise up to this variance does not raise c. 0 unless the scale is fixed.
+    pub noise_within_scale: f64,
 }
 
 /// Numbers that no pilot run can leave.
@@ -73,7 +75,9 @@ impl Trace {
         // Squares and products of four of them stay finite.
         let (any, share) = ((1e30, "a number from 0 to 1e30"), (1.0, "a number from 0 to 1"));
         let cells = rounds * devices;
+        let within = vec![arrays.noise_within_scale];
         let table = [
+            ("noise_within_scale", &within, 1, any),
             ("weights", &arrays.weights, cells, any),
             ("sigma_required", &arrays.sigma_required, cells, any),
             ("nu_at_watt", &arrays.nu_at_watt, cells, any),

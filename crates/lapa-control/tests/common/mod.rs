@@ -6,8 +6,13 @@ use lapa_control::power::{Limits, NoiseRule, Problem, Trace, TraceArrays};
 use rand::RngExt;
 
 /// All rules.
-pub const RULES: [NoiseRule; 4] =
-    [NoiseRule::Always, NoiseRule::Sum, NoiseRule::PerDevice, NoiseRule::TopUp];
+pub const RULES: [NoiseRule; 5] = [
+    NoiseRule::Always,
+    NoiseRule::Sum,
+    NoiseRule::SumLatched,
+    NoiseRule::PerDevice,
+    NoiseRule::TopUp,
+];
 
 /// Both forms of the bound.
 pub const FORMS: [BoundForm; 2] = [BoundForm::Corrected, BoundForm::Printed];
@@ -30,12 +35,15 @@ pub struct Kind {
     pub least_trust: f64,
     /// σ_req of the first rounds over the σ of a middling channel at 1 W.
     pub required: f64,
+    /// σ_c² of a fixed scale; 0 where each release has its own.
+    pub within: f64,
 }
 
 impl Default for Kind {
     fn default() -> Self {
         let (devices, rounds) = (15, 200);
-        Self { devices, rounds, fading: false, sends: 0.9, least_trust: 1.0, required: 4.0 }
+        let (fading, sends, least_trust, required, within) = (false, 0.9, 1.0, 4.0, 0.0);
+        Self { devices, rounds, fading, sends, least_trust, required, within }
     }
 }
 
@@ -47,7 +55,8 @@ pub fn trace(seed: u64, kind: Kind) -> Trace {
     let mut log_uniform = |decades: f64| 10f64.powf(decades * (rng.random::<f64>() - 0.5));
     let gains: Vec<f64> = (0..devices).map(|_| 0.1 * log_uniform(2.0)).collect();
     let shares: Vec<f64> = (0..devices).map(|_| log_uniform(1.0)).collect();
-    let quiet_scale_squared: Vec<f64> = (0..devices).map(|_| log_uniform(0.5)).collect();
+    let quiet_scale_squared: Vec<f64> =
+        (0..devices).map(|_| kind.within + log_uniform(0.5)).collect();
     let mut weights = Vec::new();
     let mut sigma_required = Vec::new();
     let mut nu_at_watt = Vec::new();
@@ -63,7 +72,14 @@ pub fn trace(seed: u64, kind: Kind) -> Trace {
         }
     }
     let trust = (0..devices).map(|_| rng.random_range(kind.least_trust..=1.0)).collect();
-    let arrays = TraceArrays { weights, sigma_required, nu_at_watt, quiet_scale_squared, trust };
+    let arrays = TraceArrays {
+        weights,
+        sigma_required,
+        nu_at_watt,
+        quiet_scale_squared,
+        trust,
+        noise_within_scale: kind.within,
+    };
     Trace::new(arrays).unwrap()
 }
 

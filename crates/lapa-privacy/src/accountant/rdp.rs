@@ -157,7 +157,11 @@ pub fn renyi_divergence(mechanism: &Mechanism, order: f64) -> Result<f64, Accoun
         Mechanism::PoissonGaussian { adjacency: Adjacency::ReplaceOne, .. } => {
             Err(AccountError::Unsupported { accountant: NAME, mechanism: *mechanism })
         }
-        Mechanism::PoissonGaussian { rate, noise_multiplier, .. } => {
+        Mechanism::PoissonGaussian {
+            rate,
+            noise_multiplier,
+            adjacency: Adjacency::ZeroOut | Adjacency::AddRemove,
+        } => {
             let z = positive("noise multiplier", noise_multiplier)?;
             if check_rate(rate)? == 1.0 {
                 return Ok(order / 2.0 / z / z);

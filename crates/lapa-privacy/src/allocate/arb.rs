@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AllocateError, Allocator, AllocatorState, Ask, BuildAllocator, Costs, Transcript, rounds_left,
+    AllocateError, Allocator, AllocatorState, Ask, BuildAllocator, Costs, Horizon, Transcript,
+    rounds_left,
 };
 use crate::range::{check, count, not_negative, positive};
 
@@ -20,15 +21,10 @@ const RANGE: (f64, f64) = (0.5, 4.0);
 pub struct ArbConfig {}
 
 impl BuildAllocator for ArbConfig {
-    fn build(
-        &self,
-        total: Option<f64>,
-        rounds: u32,
-        devices: u32,
-    ) -> Result<Box<dyn Allocator>, AllocateError> {
-        Ok(Box::new(match total {
-            Some(total) => Arb::paper(total, rounds, devices)?,
-            None => Arb::certified(rounds)?,
+    fn build(&self, over: Horizon) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(Box::new(match over.total {
+            Some(total) => Arb::paper(total, over.rounds, over.devices)?,
+            None => Arb::certified(over.rounds)?,
         }))
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod angle;
 pub mod pid;
+pub mod schedule;
 
 use std::f64::consts::PI;
 
@@ -9,11 +10,12 @@ use rand::{Rng, RngExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::angle::{Smoothed, contribution, deviation, leave_one_out_deviation, smooth};
+use self::angle::{Smoothed, Split, deviation, leave_one_out_deviation, smooth};
 use self::pid::{Changes, Noisy, PidError, change, pid_error};
+use self::schedule::Schedule;
 use super::{
-    AllocateError, Allocator, AllocatorState, Ask, Basis, BuildAllocator, Costs, Transcript,
-    rounds_left,
+    AllocateError, Allocator, AllocatorState, Ask, Basis, BuildAllocator, Costs, Horizon,
+    Transcript, rounds_left,
 };
 use crate::range::{check, count, not_negative, positive};
 
@@ -21,17 +23,21 @@ use crate::range::{check, count, not_negative, positive};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LapaConfig {
-    /// Weight K_p of the latest change of the global gradient.
+    /// Weight K_p of the latest change of the global gradient. The default follows error.
     #[schemars(range(min = 0, max = 1000))]
     pub proportional: f64,
-    /// Weight K_s of the mean change over the window.
+    /// Weight K_s of the mean change over the window. The default follows error.
     #[schemars(range(min = 0, max = 1000))]
     pub integral: f64,
-    /// Global gradients in the window, m: of the last m + 1 one is left out.
+    /// Global gradients in the sample, m: the current one, and all but one of the m before it.
     #[schemars(range(min = 2, max = 1000))]
     pub window: u32,
     /// Measure of a change of the global gradient. The default follows basis.
     pub error: PidError,
+    /// Direction of the budget over the rounds.
+    pub schedule: Schedule,
+    /// Direction of the budget over the devices.
+    pub split: Split,
     /// Decay factor β of the map from angles to costs.
     #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub decay: f64,
@@ -40,11 +46,14 @@ pub struct LapaConfig {
 impl Default for LapaConfig {
     /// That of basis certified.
     fn default() -> Self {
+        let error = PidError::default_for(Basis::Certified);
         Self {
-            proportional: 0.5,
-            integral: 0.5,
+            proportional: error.default_gain(),
+            integral: error.default_gain(),
             window: 5,
-            error: PidError::default_for(Basis::Certified),
+            error,
+            schedule: Schedule::default(),
+            split: Split::default(),
             decay: 5.0,
         }
     }
@@ -61,27 +70,12 @@ impl LapaConfig {
 }
 
 impl BuildAllocator for LapaConfig {
-    fn build(
-        &self,
-        total: Option<f64>,
-        rounds: u32,
-        devices: u32,
-    ) -> Result<Box<dyn Allocator>, AllocateError> {
-        Ok(Box::new(match total {
-            Some(total) => Lapa::paper(total, rounds, devices, *self)?,
-            None => Lapa::certified(rounds, devices, *self)?,
+    fn build(&self, over: Horizon) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(Box::new(match over.total {
+            Some(total) => Lapa::paper(total, over.rounds, over.devices, *self)?,
+            None => Lapa::certified(over.rounds, over.devices, *self)?,
         }))
     }
-}
-
-/// `ε^[t] = exp(−e^[t])·(ε^T − ε_c)/(T−t+1)`, eq. (12), where `allocated` is the sum of those
-/// before, ε_c.
-///
-/// Round t + 1 spends `ε^[t]`, and round 1 spends ε^T/T. All of that never exceeds ε^T: since
-/// e ≥ 0, `ε^[t]` takes at most a (T−t+1)-th of what is left, so after t = T−1 at least
-/// ε^T·∏(T−t)/(T−t+1) = ε^T/T is left, which is what round 1 spent.
-pub fn round_budget(total: f64, allocated: f64, error: f64, rounds: u32, round: u32) -> f64 {
-    (-error).exp() * (total - allocated) / rounds_left(rounds, round)
 }
 
 /// Budgets by the change of the global gradient over rounds, split by the angle between a
@@ -131,7 +125,8 @@ impl Lapa {
     }
 
     /// The same rule for what is left of each device's own capacity:
-    /// min(left_k, exp(−e)·(f_k/mean f)·left_k/(T−t+1)), mean over the devices asked for.
+    /// min(left_k, exp(−e)·(f_k/mean f)·left_k/(T−t+1)), mean over the devices asked for; by the
+    /// text's schedule, [`Schedule::part`] in place of exp(−e)/(T−t+1).
     ///
     /// Differs from the paper: no budget is shared by devices, whose data are disjoint; angles leave
     /// the device's own part out and are debiased; and round T spends all that is left, which
@@ -154,8 +149,8 @@ impl Lapa {
     }
 
     /// Learns from a finished round as [`Allocator::observe`] does, with the gradient at
-    /// `left_out` of the last m + 1, from the oldest, left out of the sample. It is ignored while
-    /// there are fewer.
+    /// `left_out` of the m before the current one, from the oldest, left out of the sample. It is
+    /// ignored while there are fewer.
     pub fn observe_leaving_out(&mut self, transcript: &Transcript<'_>, left_out: usize) {
         if transcript.devices.is_empty() {
             return;
@@ -224,7 +219,7 @@ impl Lapa {
         angles: &[Option<f64>],
         all: impl Iterator<Item = f64>,
     ) -> Vec<f64> {
-        let f = |angle| contribution(angle, self.config.decay);
+        let f = |angle| self.config.split.contribution(angle, self.config.decay);
         let (sum, known) = all.fold((0.0, 0u32), |(sum, known), angle| (sum + f(angle), known + 1));
         let mean = sum / f64::from(known);
         let relative = |angle: &Option<f64>| match *angle {
@@ -243,7 +238,9 @@ impl Lapa {
             return Costs::plain(vec![first / devices; asks.len()], Some(first));
         }
         let (error, allocated) = (self.memory.pid_error, self.memory.allocated);
-        let budget = round_budget(total, allocated, error.unwrap_or(0.0), self.rounds, round - 1)
+        let schedule = self.config.schedule;
+        let budget = schedule
+            .round_budget(total, allocated, error.unwrap_or(0.0), self.rounds, round - 1)
             // By more than rounding only if a round is asked for twice, or after the last.
             .min(total - first - allocated)
             .max(0.0);
@@ -256,19 +253,18 @@ impl Lapa {
     }
 
     fn allocate_certified(&self, round: u32, asks: &[Ask]) -> Costs {
-        let to_go = rounds_left(self.rounds, round);
-        let even = asks.iter().map(|ask| ask.left.max(0.0) / to_go);
+        let left = || asks.iter().map(|ask| ask.left.max(0.0));
         if round >= self.rounds {
-            return Costs::plain(even.collect(), None);
+            return Costs::plain(left().collect(), None);
         }
         let error = self.memory.pid_error;
-        let damping = (-error.unwrap_or(0.0)).exp();
+        let to_go = rounds_left(self.rounds, round);
+        let part = self.config.schedule.part(error.unwrap_or(0.0), to_go);
         let angles: Vec<_> = asks.iter().map(|ask| self.angle(ask)).collect();
         let relative = self.relative_contributions(&angles, angles.iter().flatten().copied());
-        let by_device = even
+        let by_device = left()
             .zip(relative)
-            .zip(asks)
-            .map(|((even, relative), ask)| (damping * relative * even).min(ask.left.max(0.0)))
+            .map(|(left, relative)| (part * relative * left).min(left))
             .collect();
         Costs { by_device, round_budget: None, pid_error: error, angles }
     }
@@ -287,7 +283,7 @@ impl Allocator for Lapa {
     }
 
     fn observe(&mut self, transcript: &Transcript<'_>, rng: &mut dyn Rng) {
-        let left_out = rng.random_range(0..=self.config.window);
+        let left_out = rng.random_range(0..self.config.window);
         self.observe_leaving_out(transcript, left_out as usize);
     }
 

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use arb::{Arb, ArbConfig};
+pub use lapa::angle::Split;
 pub use lapa::pid::PidError;
+pub use lapa::schedule::Schedule;
 pub use lapa::{Lapa, LapaConfig};
 pub use optimal_split::{OptimalSplit, OptimalSplitConfig};
 pub use uniform::{Uniform, UniformConfig};
@@ -71,16 +73,21 @@ crate::choices! {
     }
 }
 
+/// Budget and extent of a run, over which an allocator divides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Horizon {
+    /// ε^T on the paper's basis; `None` where each device has a capacity of its own.
+    pub total: Option<f64>,
+    /// T
+    pub rounds: u32,
+    /// K
+    pub devices: u32,
+}
+
 /// Parameters that an allocator is built from.
 pub trait BuildAllocator {
-    /// The allocator for `rounds` of `devices`: of ε^T = `total` on the paper's basis, else of each
-    /// device's own capacity.
-    fn build(
-        &self,
-        total: Option<f64>,
-        rounds: u32,
-        devices: u32,
-    ) -> Result<Box<dyn Allocator>, AllocateError>;
+    /// The allocator for all of a run.
+    fn build(&self, over: Horizon) -> Result<Box<dyn Allocator>, AllocateError>;
 
     /// True if all costs follow from public numbers, before round 1.
     fn is_fixed(&self) -> bool {

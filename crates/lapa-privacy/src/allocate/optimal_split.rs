@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AllocateError, Allocator, Ask, BuildAllocator, Costs};
+use super::{AllocateError, Allocator, Ask, BuildAllocator, Costs, Horizon};
 use crate::range::{count, positive};
 
 /// Parameters of allocator optimal-split: none.
@@ -12,14 +12,9 @@ use crate::range::{count, positive};
 pub struct OptimalSplitConfig {}
 
 impl BuildAllocator for OptimalSplitConfig {
-    fn build(
-        &self,
-        total: Option<f64>,
-        rounds: u32,
-        devices: u32,
-    ) -> Result<Box<dyn Allocator>, AllocateError> {
-        let total = total.ok_or(AllocateError::NeedsTotal("optimal-split"))?;
-        Ok(Box::new(OptimalSplit::paper(total, rounds, devices)?))
+    fn build(&self, over: Horizon) -> Result<Box<dyn Allocator>, AllocateError> {
+        let total = over.total.ok_or(AllocateError::NeedsTotal("optimal-split"))?;
+        Ok(Box::new(OptimalSplit::paper(total, over.rounds, over.devices)?))
     }
 
     fn needs_total(&self) -> bool {

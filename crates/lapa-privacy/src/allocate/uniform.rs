@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AllocateError, Allocator, Ask, BuildAllocator, Costs, rounds_left};
+use super::{AllocateError, Allocator, Ask, BuildAllocator, Costs, Horizon, rounds_left};
 use crate::range::{count, positive};
 
 /// Parameters of allocator uniform: none.
@@ -12,15 +12,10 @@ use crate::range::{count, positive};
 pub struct UniformConfig {}
 
 impl BuildAllocator for UniformConfig {
-    fn build(
-        &self,
-        total: Option<f64>,
-        rounds: u32,
-        devices: u32,
-    ) -> Result<Box<dyn Allocator>, AllocateError> {
-        Ok(Box::new(match total {
-            Some(total) => Uniform::paper(total, rounds, devices)?,
-            None => Uniform::certified(rounds)?,
+    fn build(&self, over: Horizon) -> Result<Box<dyn Allocator>, AllocateError> {
+        Ok(Box::new(match over.total {
+            Some(total) => Uniform::paper(total, over.rounds, over.devices)?,
+            None => Uniform::certified(over.rounds)?,
         }))
     }
 

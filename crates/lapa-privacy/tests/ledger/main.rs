@@ -41,6 +41,7 @@ fn event(share: f64) -> Event {
         sigma_artificial: 1.0 / (2.0 * share).sqrt(),
         sigma_channel: 0.0,
         kappa: 0.0,
+        shared_channel: false,
     })
 }
 

@@ -4,8 +4,8 @@
     venv/bin/python crates/lapa-privacy/tests/vectors/lapa_reference.py
 
 Every gradient is an exact 32-bit float; everything else is computed from them in 64-bit
-arithmetic. Each round says who took part, what the base station received, which of the last m + 1
-global gradients was left out of the sample (null while there are fewer), and what follows: the
+arithmetic. Each round says who took part, what the base station received, which of the m global
+gradients before it was left out of the sample (null while there are fewer), and what follows: the
 decision of the round (made before its gradients are seen), and afterwards the error e, the smoothed
 angles and f of all devices.
 """
@@ -67,9 +67,20 @@ def angle_certified(g, device, devices):
     return float(np.arccos(np.clip(np.dot(others, local) / np.sqrt(a * b), -1, 1)))
 
 
-def f(angle, beta):
-    """Eq. (15)."""
+def f(angle, case):
+    """Eq. (15), of the supplement of the angle by the text."""
+    beta, angle = case["decay"], np.pi - angle if case["split"] == "text" else angle
     return float(beta * (1 - np.exp(-np.exp(-beta * (angle - 1)))))
+
+
+def part(case, error, n):
+    """What a round takes of what is left, with n rounds to go."""
+    damping = 1.0 if error is None else float(np.exp(-error))
+    if case["schedule"] == "formula":
+        return damping / n
+    # This round weighs 1, each of the others exp(-e).
+    weights = [1.0] + [damping] * (n - 1)
+    return weights[0] / sum(weights)
 
 
 def with_mean(values):
@@ -102,14 +113,14 @@ def received(rng, t, case, present):
 
 def play(case):
     rng = np.random.default_rng(case["seed"])
-    paper, beta = case["basis"] == "paper", case["decay"]
+    paper = case["basis"] == "paper"
     smoothed, seen = [None] * K, [0] * K
     past, error, consumed = [], None, 0.0
     left = [float(case["capacity"] * (1 + k / 4)) for k in range(K)]
     rounds = []
     for t in range(1, ROUNDS + 1):
         present = [k for k in range(K) if rng.uniform() < case["participation"]] or [t % K]
-        fs = [None if a is None else f(a, beta) for a in smoothed]
+        fs = [None if a is None else f(a, case) for a in smoothed]
         decision = {"present": present, "left": [left[k] for k in present], "pid_error": error}
         decision["angles"] = [smoothed[k] for k in present]
         if paper:
@@ -118,9 +129,13 @@ def play(case):
                 budget = total / ROUNDS
                 shares = [total / (ROUNDS * K) for _ in present]
             else:
-                # Eq. (12) with t - 1 for t, and eq. (16).
-                e = 0.0 if error is None else error
-                budget = float(np.exp(-e)) * (total - consumed) / (ROUNDS - (t - 1) + 1)
+                # Eq. (12) with t - 1 for t, and eq. (16). The text's schedule shares out what the
+                # first round left over the rounds that are really to come.
+                if case["schedule"] == "formula":
+                    budget = part(case, error, ROUNDS - (t - 1) + 1) * (total - consumed)
+                else:
+                    rest = total - total / ROUNDS - consumed
+                    budget = part(case, error, ROUNDS - t + 1) * rest
                 consumed += budget
                 everyone = with_mean(fs)
                 shares = [everyone[k] / sum(everyone) * budget for k in present]
@@ -129,11 +144,10 @@ def play(case):
             shares = [left[k] for k in present]
             decision |= {"pid_error": None, "angles": [None for _ in present], "round_budget": None}
         else:
-            e = 0.0 if error is None else error
             here = with_mean([fs[k] for k in present])
             mean = sum(here) / len(here)
             shares = [
-                min(left[k], float(np.exp(-e)) * x / mean * left[k] / (ROUNDS - t + 1))
+                min(left[k], part(case, error, ROUNDS - t + 1) * x / mean * left[k])
                 for k, x in zip(present, here)
             ]
             decision["round_budget"] = None
@@ -144,7 +158,7 @@ def play(case):
         devices, g = received(rng, t, case, present)
         past.append((g, sum((d["weight"] * d["sigma"]) ** 2 for d in devices)))
         m = case["window"]
-        left_out = int(rng.integers(0, m + 1)) if len(past) >= m + 1 else None
+        left_out = int(rng.integers(0, m)) if len(past) >= m + 1 else None
         error = pid(case, past, left_out)
         for d in devices:
             k = d["device"]
@@ -165,7 +179,7 @@ def play(case):
             "after": {
                 "pid_error": error,
                 "angles": list(smoothed),
-                "f": [None if a is None else f(a, beta) for a in smoothed],
+                "f": [None if a is None else f(a, case) for a in smoothed],
             },
         })
     settings = {x: v for x, v in case.items() if x not in ("silent", "participation", "sigma")}
@@ -176,6 +190,7 @@ def main():
     base = {
         "total": 8.0, "capacity": 2.0, "decay": 5.0, "proportional": 0.5, "integral": 0.5,
         "window": 5, "participation": 1.0, "sigma": 0.25, "silent": [],
+        "schedule": "formula", "split": "formula",
     }
     cases = [
         {"basis": "paper", "error": "relative"},
@@ -188,6 +203,9 @@ def main():
         {"basis": "certified", "error": "debiased", "sigma": 2.0, "decay": 2.0, "window": 2},
         {"basis": "certified", "error": "relative", "participation": 0.3, "sigma": 1.0},
         {"basis": "certified", "error": "raw", "integral": 1.5, "decay": 8.0, "participation": 0.8},
+        {"basis": "paper", "error": "relative", "schedule": "text", "participation": 0.8},
+        {"basis": "paper", "error": "relative", "split": "text", "window": 3},
+        {"basis": "certified", "error": "debiased", "schedule": "text", "split": "text"},
     ]
     played = [play({**base, **case, "seed": 100 + i}) for i, case in enumerate(cases)]
     lines = ",\n".join(json.dumps(case, ensure_ascii=False) for case in played)

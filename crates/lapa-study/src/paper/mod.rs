@@ -7,6 +7,7 @@ mod allocators;
 mod chapter;
 mod complexity;
 pub mod curve;
+mod gains;
 mod heterogeneity;
 mod layout;
 mod learning_rate;
@@ -14,7 +15,6 @@ mod mechanism;
 mod noise_control;
 mod noise_levels;
 mod overhead;
-mod runaway;
 mod total_power;
 mod verdict;
 mod workflow;
@@ -75,7 +75,7 @@ pub const FIGURES: [PaperFigure; 12] = [
     figure("complexity", Vec::new, complexity::chapter, no_claim),
     figure("overhead", overhead::curves, overhead::chapter, overhead::judge),
     figure("learning-rate", learning_rate::curves, learning_rate::chapter, learning_rate::judge),
-    figure("as-printed", runaway::curves, runaway::chapter, no_claim),
+    figure("as-printed", gains::curves, gains::chapter, no_claim),
 ];
 
 /// The cells of some figures, in their order; the same cell may come twice.

@@ -100,8 +100,9 @@ pub fn chapter(seen: &Seen) -> Chapter {
     });
     Chapter::new(
         "Noise control with optimized and average power",
-        "Channel noise replaces artificial noise. Powers are chosen by DDPG after a pilot on \
-         synthetic digits, or are equal. Top: the paper's sum rule, which compares sums over the \
+        "Channel noise replaces artificial noise, over NOMA with perfect cancellation and one scale \
+         for all rounds, as in the paper. Powers are chosen by DDPG after three pilots on the \
+         devices' own records, or are equal. Top: the paper's sum rule, which compares sums over the \
          devices and leaves some devices with less noise than they need. Bottom: every device \
          switches by itself. The methods are not equally private; see the table.",
     )

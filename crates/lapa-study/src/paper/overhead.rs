@@ -62,7 +62,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
         "Communication overhead",
         "The paper states that its workflow sends nothing but gradients. Wasserstein weights need \
          the label histograms of the devices once. The running statistics of batch norm are not \
-         sent: the base station computes them on its test images. The base station allocates \
+         sent: the base station computes them on public images. The base station allocates \
          budgets from values that it receives anyway.",
     )
     .table(table)

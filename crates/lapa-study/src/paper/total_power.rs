@@ -5,6 +5,7 @@ use lapa_report::plot::{Figure, Panels, Series};
 use super::chapter::{Chapter, Drawing, accuracy_table, against, band};
 use super::noise_control::{BASE, Switch};
 use super::{Comparison, Curve, Seen, Verdict};
+use crate::cell::Finished;
 
 /// Total powers in watts, a factor of 4 apart; the third is that of the other figures.
 const POWERS_W: [f64; 6] = [0.000_703_125, 0.002_812_5, 0.01125, 0.045, 0.18, 0.72];
@@ -29,7 +30,8 @@ pub fn chapter(seen: &Seen) -> Chapter {
         .filter_map(|switch| against(seen, switch.name(), lines(switch)))
         .fold(accuracy, Figure::line);
     let objective = |(x, curve)| {
-        let values = seen.each(&curve, |finished| finished.objective.unwrap_or(f64::NAN));
+        let own = |run: &Finished| run.objective.map_or(f64::NAN, |objective| objective.own);
+        let values = seen.each(&curve, own);
         Some(band(x, &values?))
     };
     let bound = Switch::ALL.into_iter().fold(bound, |figure, switch| {

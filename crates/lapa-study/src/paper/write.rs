@@ -163,8 +163,8 @@ fn scope(seen: &Seen) -> String {
     format!(
         "All figures use the paper's formulas (basis paper) in the forms that work: relative PID \
          error, receiver noise of 10⁻¹³ W, weights that sum to 1. No method is tuned separately: all \
-         methods of a comparison share learning rate, rounds, clip and partition (15 devices; IID \
-         devices have 100–300 samples, the others 200–600). Accuracy is the mean of the last five \
+         methods of a comparison share learning rate, rounds, clip and partition (15 devices \
+         of 150–550 samples). Accuracy is the mean of the last five \
          evaluations. Intervals are Student's t intervals over the seeds, on paired differences where \
          methods are compared.{note}"
     )

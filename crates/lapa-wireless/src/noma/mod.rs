@@ -1,8 +1,8 @@
 //! Several devices at once: superposition, successive cancellation, receivers, SINR.
 //!
 //! The base station hears y = Σ_k p_k·h_k·s_k + n with n ~ CN(0, σ²) at each antenna and p_k² the
-//! power of device k. It decodes the devices one after the other, by descending received power
-//! p_k²‖h_k‖² (ties by index): those decoded before are cancelled, those decoded later interfere.
+//! power of device k. It decodes the devices one after the other ([`SicOrder`]): those decoded before
+//! are cancelled, those decoded later interfere.
 
 mod basis;
 mod cholesky;
@@ -28,6 +28,17 @@ pub enum Receiver {
     Mmse,
 }
 
+/// Order of decoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SicOrder {
+    /// By descending received power p_k²‖h_k‖², ties by index.
+    #[default]
+    Power,
+    /// By index, as the paper prints eq. (6).
+    Index,
+}
+
 /// The base station's side of an uplink that all devices share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noma {
@@ -36,6 +47,8 @@ pub struct Noma {
     /// All interference is cancelled, also that of devices decoded later, as the paper assumes.
     /// Nothing is left to null, so every receiver is then the matched one: SINR = p_k²‖h_k‖²/σ².
     pub perfect_sic: bool,
+    /// Order of decoding.
+    pub order: SicOrder,
     /// σ², the noise power at each antenna.
     pub noise: Watt,
 }
@@ -130,7 +143,8 @@ impl Noma {
     /// Links of the devices, in their order. Work and memory are linear in devices.
     ///
     /// SINR: p_k²|r_k·h_k|² / (Σ_{i after k} p_i²|r_k·h_i|² + ‖r_k‖²σ²), the paper's eq. (6).
-    /// Differs from the paper: the devices are in the order of decoding, not of their index.
+    /// Differs from the paper: the devices are in the order of decoding; [`SicOrder::Index`] is the
+    /// paper's.
     pub fn links(&self, channels: &Channels, powers: &[Watt]) -> Result<Vec<Link>, NomaError> {
         let mut links = vec![Link::default(); powers.len()];
         self.pass(channels, powers, |device, link, _| links[device] = link)?;
@@ -161,7 +175,9 @@ impl Noma {
         let snrs = self.snrs(channels, powers)?;
         let mut order: Vec<u32> = (0..snrs.len() as u32).collect();
         let snr_of = |device: u32| snrs[device as usize];
-        order.sort_unstable_by(|&a, &b| snr_of(b).total_cmp(&snr_of(a)).then(a.cmp(&b)));
+        if self.order == SicOrder::Power {
+            order.sort_unstable_by(|&a, &b| snr_of(b).total_cmp(&snr_of(a)).then(a.cmp(&b)));
+        }
 
         let antennas = channels.antennas();
         let sigma = self.noise.0.sqrt();
@@ -173,7 +189,7 @@ impl Noma {
             let (position, device) = (position as u32, device as usize);
             let snr = snrs[device];
             if snr == 0.0 {
-                // The last in the order, so nothing was written to the combiner yet.
+                combiner.fill(Complex64::ZERO);
                 visit(device, Link { position, ..Link::default() }, &combiner);
                 continue;
             }

@@ -6,7 +6,7 @@ mod input;
 mod signal;
 
 use lapa_wireless::channel::{Channels, Complex64};
-use lapa_wireless::noma::{Noma, NomaError, Receiver};
+use lapa_wireless::noma::{Noma, NomaError, Receiver, SicOrder};
 use lapa_wireless::ser::{Modulation, inverse_q, q_function};
 use lapa_wireless::units::{Db, Hertz, Joule, Second, Watt};
 use lapa_wireless::uplink::{
@@ -129,7 +129,7 @@ fn channels<const K: usize, const N: usize>(coefficients: [[Complex64; N]; K]) -
 }
 
 fn noma(perfect_sic: bool, noise: f64) -> Noma {
-    Noma { receiver: Receiver::Matched, perfect_sic, noise: Watt(noise) }
+    Noma { receiver: Receiver::Matched, perfect_sic, order: SicOrder::Power, noise: Watt(noise) }
 }
 
 /// Devices over Rayleigh channels to 4 antennas, each received with its SNR by perfect

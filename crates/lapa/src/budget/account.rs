@@ -23,6 +23,8 @@ pub(super) struct Account {
     /// T_th so far: the last round with artificial noise, 0 if there was none; `None` before the
     /// first release.
     pub switching_round: Option<u32>,
+    /// True once an update of this run went without artificial noise.
+    pub has_switched: bool,
     /// The budget ε that a remote device declares; `None` in a simulation.
     pub declared: Option<f64>,
 }
@@ -39,6 +41,7 @@ impl Account {
             own_without_channel: 0.0,
             claimed: 0.0,
             switching_round: None,
+            has_switched: false,
             declared: None,
         }
     }
@@ -52,6 +55,7 @@ impl Account {
         if let Event::Release(release) = event {
             let last = if release.sigma_artificial > 0.0 { round } else { 0 };
             self.switching_round = self.switching_round.max(Some(last));
+            self.has_switched |= last == 0;
         }
         Ok(())
     }

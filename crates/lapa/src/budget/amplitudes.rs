@@ -31,17 +31,20 @@ pub fn power_scale(
         (ClipUnit::Sample, Sampling::Full) => excess * f64::from(steps),
         (ClipUnit::Sample, Sampling::Fixed) => f64::from(steps),
     };
-    Analog::scale(factor * release.clip_norm, coordinates, release.sigma_artificial)
+    let sigma = release.noise.parts().sqrt() * release.sigma_artificial;
+    Analog::scale(factor * release.clip_norm, coordinates, sigma)
 }
 
 /// Receiver noise that counts as privacy, on an update sent as amplitudes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trusted {
+pub struct Trusted {
     /// κν: artificial noise of variance σ² raises the scale, and with it the receiver's noise, so
     /// that it counts for (1 + κν)σ².
     pub fraction: f64,
-    /// κνB²/q: without artificial noise.
+    /// κνc₀²: without artificial noise.
     pub variance: f64,
+    /// σ_c²: artificial noise up to this variance does not raise the scale.
+    pub within: f64,
 }
 
 /// Updates sent as amplitudes: their public scale, and the noise they arrive with.
@@ -55,6 +58,8 @@ pub(super) struct Amplitudes {
     coordinates: usize,
     /// κ
     trust: f64,
+    /// σ_c: the scale is made for at least this much artificial noise.
+    within: f64,
 }
 
 impl Amplitudes {
@@ -68,20 +73,37 @@ impl Amplitudes {
             excess: excess(experiment),
             coordinates,
             trust: experiment.channel_trust(),
+            within: 0.0,
         })
+    }
+
+    /// The same with one scale for all artificial noise up to `sigma`, of `transmit.scale` = "fixed":
+    /// c² = B²/q + max(σ_art², σ_c²). The receiver's noise on the gradient is then constant, as the
+    /// paper's Section IV-A says, and the power stays within eq. (5) whatever the noise.
+    pub fn within(self, sigma: f64) -> Self {
+        Self { within: sigma, ..self }
+    }
+
+    /// σ_c², see [`Amplitudes::within`].
+    pub fn within_squared(&self) -> f64 {
+        self.within * self.within
     }
 
     /// c of a release; see [`power_scale`].
     pub fn scale(&self, release: &Release) -> Result<f64, UplinkError> {
-        power_scale(release, self.steps, self.excess, self.coordinates)
+        let least = self.within / release.noise.parts().sqrt();
+        let sigma_artificial = release.sigma_artificial.max(least);
+        let release = Release { sigma_artificial, ..release.clone() };
+        power_scale(&release, self.steps, self.excess, self.coordinates)
     }
 
-    /// κν and κνB²/q: what may be counted of the receiver's noise, as a share of the artificial
-    /// noise's own variance and on an update without any.
+    /// What may be counted of the receiver's noise, as a share of the artificial noise's own variance
+    /// and on an update without any.
     pub fn trusted(&self, release: &Release, receiver_noise: f64) -> Result<Trusted, UplinkError> {
         let quiet = Release { sigma_artificial: 0.0, ..release.clone() };
         let fraction = self.trust * receiver_noise;
-        Ok(Trusted { fraction, variance: fraction * self.scale(&quiet)?.powi(2) })
+        let variance = fraction * self.scale(&quiet)?.powi(2);
+        Ok(Trusted { fraction, variance, within: self.within_squared() })
     }
 
     /// c√ν: standard deviation of the receiver's noise on each coordinate.

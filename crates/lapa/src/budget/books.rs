@@ -10,8 +10,8 @@ use super::account::Account;
 use super::amplitudes::Amplitudes;
 use super::device_budget::{Channel, Priced};
 use super::noise_control::sum_suffices;
-use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, Result, declare};
-use crate::config::Experiment;
+use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, Result, declare, total_epsilon};
+use crate::config::{Experiment, Scale};
 
 /// Public numbers of a release that is on record.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,13 +34,20 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// Factor by which a device is under-noised: σ_required over the noise that counts, where that
-    /// is more than 1.
+    /// Factor by which a device is under-noised: σ_required over the noise that the run's basis
+    /// counts, where that is more than 1.
     pub fn under_noising(&self) -> Option<f64> {
         let Event::Release(release) = &self.event else { return None };
-        let factor = self.sigma_required / release.sigma();
+        let factor = self.sigma_required / release.claimed_noise();
         // More than what the roots round.
         (factor > 1.0 + 1e-9).then_some(factor)
+    }
+
+    /// True if the artificial noise is all that is required: of complex noise both parts count.
+    pub(crate) fn is_artificial(&self) -> bool {
+        let Event::Release(release) = &self.event else { return false };
+        let noise = release.noise.parts().sqrt() * release.sigma_artificial;
+        noise >= self.sigma_required * (1.0 - 1e-12)
     }
 
     /// Standard deviation of the artificial noise on each coordinate.
@@ -134,6 +141,11 @@ impl Books {
             out_of_range: false,
         };
         books.warn_of_delta(public_samples);
+        books.warn_of_shared_noise();
+        if experiment.transmit.scale == Scale::Fixed {
+            let sigma = books.first_sigma(total_epsilon(experiment, public_samples))?;
+            books.amplitudes = books.amplitudes.map(|amplitudes| amplitudes.within(sigma));
+        }
         if experiment.run.ledger.is_some() && books.ledger.is_new()? {
             books.warnings.push(format!(
                 "new ledger {}: nothing was ever released on it, so all budgets are whole",
@@ -144,6 +156,19 @@ impl Books {
             books.recost_others()?;
         }
         Ok(books)
+    }
+
+    /// The largest σ that a device is asked for in round 1, with budgets split evenly over rounds and,
+    /// where they share ε^T = `total`, over devices. 0 without noise.
+    fn first_sigma(&self, total: Option<f64>) -> Result<f64> {
+        let rounds = f64::from(self.rounds);
+        let shared = total.map(|total| total / (rounds * self.accounts.len() as f64));
+        let mut largest = 0f64;
+        for budget in self.accounts.iter().map(|account| &account.budget).filter(|b| b.noisy) {
+            let even = if budget.is_plan() { 1.0 } else { budget.capacity() / rounds };
+            largest = largest.max(budget.required(shared.unwrap_or(even))?);
+        }
+        Ok(largest)
     }
 
     /// Spending of other runs on the ledger before this one, without channel noise.
@@ -203,11 +228,18 @@ impl Books {
         Request { device, cost }
     }
 
-    /// True if the channel suffices by the paper's sum over the devices, where that decides.
+    /// True if the channel suffices by the paper's sum over the devices, where that decides: now, or
+    /// in an earlier round if the switch is latched.
     fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool> {
-        let rule = self.accounts.first().map(|account| account.budget.rule);
-        if rule != Some(NoiseRule::Sum) || !self.is_noisy() {
-            return Ok(false);
+        match self.accounts.first().map(|account| account.budget.rule) {
+            _ if !self.is_noisy() => return Ok(false),
+            Some(NoiseRule::Sum) => {}
+            Some(NoiseRule::SumLatched) if self.asked > 1 => {
+                if self.accounts.iter().any(|account| account.has_switched) {
+                    return Ok(true);
+                }
+            }
+            _ => return Ok(false),
         }
         let mut devices = Vec::with_capacity(bids.len());
         for (bid, request) in bids.iter().zip(requests) {
@@ -309,6 +341,19 @@ impl Books {
             self.warnings.push(format!(
                 "privacy.delta = {delta:e} is not below 1/{fewest}, one over the samples of the \
                  smallest device: a mechanism that reveals a record at random would pass"
+            ));
+        }
+    }
+
+    /// The paper counts the receiver's noise over NOMA, where devices share it.
+    fn warn_of_shared_noise(&mut self) {
+        let Some(budget) = self.accounts.first().map(|account| &account.budget) else { return };
+        if budget.noisy && budget.release.shared_channel {
+            self.warnings.push(format!(
+                "privacy.channel_trust = {} over NOMA with perfect cancellation: the paper counts \
+                 receiver noise that the devices share; its claims do so here, the proven epsilon \
+                 counts artificial noise alone",
+                budget.trust
             ));
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
+use lapa_privacy::allocate::Basis;
 use lapa_privacy::{
     Adjacency, Budget, ClipUnit, Filter, FilterKind, Mechanism, NoiseKind, Release, calibrate,
     renyi_order,
@@ -11,7 +12,7 @@ use lapa_privacy::{
 use super::device_budget::unit;
 use super::odometer::composed;
 use super::{DeviceBudget, Histograms, NoiseRule, PrivacyError, Result};
-use crate::config::{BatchSampling, Clip, Experiment, Privacy};
+use crate::config::{Access, BatchSampling, Clip, Experiment, NoiseLevel, Privacy};
 use crate::model::MOST_SAMPLES;
 
 /// The public number of samples of each device: |D_k|, or under add-remove adjacency, where |D_k|
@@ -61,7 +62,30 @@ pub(crate) fn release(experiment: &Experiment, public_samples: u32) -> Release {
         sigma_artificial: 0.0,
         sigma_channel: 0.0,
         kappa: 0.0,
+        shared_channel: experiment.transmit.access == Access::Noma
+            && experiment.transmit.perfect_sic
+            && experiment.channel_trust() > 0.0,
     }
+}
+
+/// ε^T of all devices together on basis paper; none where each has its own budget. Where it follows
+/// from `privacy.initial_sigma`, ε_k^[1] = ε^T/(T·K) is the same for all devices, since σ_k and Δs_k
+/// both go by 1/|D_k|.
+pub(crate) fn total_epsilon(experiment: &Experiment, public_samples: &[u32]) -> Option<f64> {
+    let privacy = experiment.privacy.as_ref().filter(|privacy| privacy.basis == Basis::Paper)?;
+    let (rounds, devices) = (f64::from(experiment.run.rounds), public_samples.len() as f64);
+    Some(match privacy.level {
+        NoiseLevel::Epsilon(epsilon) => epsilon,
+        NoiseLevel::InitialSigma(sigma) => {
+            let mean = public_samples.iter().map(|&n| f64::from(n)).sum::<f64>() / devices;
+            let first = Release {
+                sigma_artificial: sigma * mean / f64::from(public_samples[0]),
+                noise: NoiseKind::Gaussian,
+                ..release(experiment, public_samples[0])
+            };
+            rounds * devices * first.claimed_epsilon(privacy.delta)
+        }
+    })
 }
 
 /// The budgets of all devices. `known` is the kind of filter that a shared ledger already holds for

@@ -102,7 +102,8 @@ impl DeviceBudget {
         let sigma_required = self.required(granted)?;
         let mut release = self.release.clone();
         let trusted = self.trusted(channel)?;
-        release.sigma_artificial = self.rule.artificial(sigma_required, trusted, by_sum);
+        let artificial = self.rule.artificial(sigma_required, trusted, by_sum);
+        release.sigma_artificial = artificial / release.noise.parts().sqrt();
         if let Some((amplitudes, receiver_noise)) = channel {
             amplitudes.declare(&mut release, receiver_noise)?;
         }
@@ -122,7 +123,9 @@ impl DeviceBudget {
         let mut cost = f64::INFINITY;
         if let Some(filter) = &self.filter {
             let unit = match noise {
-                NoiseKind::Gaussian => Mechanism::Gaussian { noise_multiplier: 1.0 },
+                NoiseKind::Gaussian | NoiseKind::ComplexGaussian => {
+                    Mechanism::Gaussian { noise_multiplier: 1.0 }
+                }
                 NoiseKind::DiscreteGaussian => {
                     Mechanism::DiscreteGaussian { noise_multiplier: 1.0 }
                 }

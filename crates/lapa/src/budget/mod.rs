@@ -19,10 +19,10 @@ mod spending;
 mod summary;
 
 pub use account::kind_of_costs;
-pub use amplitudes::power_scale;
+pub use amplitudes::{Trusted, power_scale};
 pub(crate) use books::{Bid, sigma_artificial};
 pub use books::{Books, Granted};
-pub(crate) use declare::{declare, of_whole_updates, public_samples, release};
+pub(crate) use declare::{declare, of_whole_updates, public_samples, total_epsilon};
 pub(crate) use device_budget::{DeviceBudget, Priced, floor};
 pub use error::{PrivacyError, Result};
 pub use histograms::{Histograms, NoisyHistograms};

@@ -11,6 +11,10 @@ pub enum NoiseRule {
     /// All or nothing, by the sum over the devices: as printed, eq. (23). It leaves single devices
     /// with too little.
     Sum,
+    /// As the sum, and once it suffices artificial noise never returns: one T_th for all devices, as
+    /// the paper has it. Round 1, whose budget the paper leaves open, has artificial noise: budgets
+    /// of equal devices ask for less than those of the rounds after it.
+    SumLatched,
     /// All or nothing, by each device's own channel.
     ///
     /// Differs from the paper: it compares sums over the devices.
@@ -26,38 +30,43 @@ impl NoiseRule {
     pub fn of(control: &Control) -> Self {
         match control.noise {
             NoiseControl::Always => Self::Always,
-            NoiseControl::Switch(SwitchConfig { rule: SwitchRule::Sum }) => Self::Sum,
-            NoiseControl::Switch(SwitchConfig { rule: SwitchRule::PerDevice }) => Self::PerDevice,
+            NoiseControl::Switch(SwitchConfig { rule }) => match rule {
+                SwitchRule::Sum => Self::Sum,
+                SwitchRule::SumLatched => Self::SumLatched,
+                SwitchRule::PerDevice => Self::PerDevice,
+            },
             NoiseControl::TopUp => Self::TopUp,
         }
     }
 
     /// Standard deviation of the artificial noise for a device that needs `required` in all, over
     /// a channel of which `trusted` may be counted. `sum` says whether the sum over the devices
-    /// suffices ([`sum_suffices`]).
+    /// suffices ([`sum_suffices`]), or did before under [`Self::SumLatched`].
     ///
-    /// Differs from the paper: it knows one T_th for all devices, after which no noise is added;
-    /// as the last crossing that is known only in hindsight. Here every round is judged by itself,
-    /// and artificial noise comes back when the channel falls short.
+    /// Differs from the paper: it knows one T_th for all devices, after which no noise is added. Only
+    /// [`Self::SumLatched`] is so; under the other rules every round is judged by itself, and
+    /// artificial noise comes back when the channel falls short.
     pub(super) fn artificial(self, required: f64, trusted: Trusted, sum: bool) -> f64 {
         let suffices = match self {
             Self::Always => false,
-            Self::Sum => sum,
+            Self::Sum | Self::SumLatched => sum,
             Self::PerDevice => trusted.variance >= required * required,
-            Self::TopUp => {
-                return top_up(required * required, trusted.fraction, trusted.variance).sqrt();
-            }
+            Self::TopUp => return top_up(required * required, trusted).sqrt(),
         };
         if suffices { 0.0 } else { required }
     }
 }
 
-/// σ_art² = max(0, (σ_req² − κνc₀²)/(1 + κν)), where κν is `trusted_fraction` and κνc₀² is
-/// `trusted_variance`: then σ_art² + κν(c₀² + σ_art²) is σ_req², or more. Artificial noise raises the
-/// scale of the amplitudes, and so the receiver's noise.
-pub fn top_up(required_squared: f64, trusted_fraction: f64, trusted_variance: f64) -> f64 {
+/// The least σ_art² with σ_art² + κν(c₀² + max(0, σ_art² − σ_c²)) ≥ σ_req²: beyond σ_c artificial
+/// noise raises the scale of the amplitudes, and so the receiver's noise. With σ_c = 0 it is
+/// max(0, (σ_req² − κνc₀²)/(1 + κν)).
+pub fn top_up(required_squared: f64, trusted: Trusted) -> f64 {
     // A device without power, whose ν is ∞, needs nothing.
-    (required_squared - trusted_variance).max(0.0) / (1.0 + trusted_fraction)
+    let missing = (required_squared - trusted.variance).max(0.0);
+    if missing <= trusted.within {
+        return missing;
+    }
+    (missing + trusted.fraction * trusted.within) / (1.0 + trusted.fraction)
 }
 
 /// True if the channel's noise suffices by the paper's equality of sums, eq. (23): Σσ_channel ≥ Σσ_required.
@@ -90,7 +99,7 @@ mod tests {
     fn no_rule_but_the_sum_leaves_a_device_short() {
         for required in [1e-6, 0.1, 1.0, 30.0] {
             for variance in [0.0, 1e-9, 0.5, 1.0, 1e4] {
-                let trusted = Trusted { fraction: 0.3 * variance, variance };
+                let trusted = Trusted { fraction: 0.3 * variance, variance, within: 0.0 };
                 for rule in [NoiseRule::Always, NoiseRule::PerDevice, NoiseRule::TopUp] {
                     // Whatever the sum says.
                     let artificial = rule.artificial(required, trusted, true);
@@ -107,7 +116,7 @@ mod tests {
     #[test]
     fn top_up_adds_no_more_than_any_sound_rule() {
         for variance in [0.0, 0.2, 0.9, 1.0, 5.0] {
-            let trusted = Trusted { fraction: 0.1, variance };
+            let trusted = Trusted { fraction: 0.1, variance, within: 0.0 };
             let [always, _, per_device, top_up] =
                 RULES.map(|rule| rule.artificial(1.0, trusted, false));
             assert!(top_up <= per_device && per_device <= always);
@@ -117,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_sum_can_leave_one_device_with_a_tenth_of_its_noise() {
-        let channel = |sigma: f64| Trusted { fraction: 0.0, variance: sigma * sigma };
+        let channel = |sigma: f64| Trusted { variance: sigma * sigma, ..Trusted::default() };
         let devices = [(1.0, channel(0.1)), (1.0, channel(1.9))];
         assert!(sum_suffices(devices.into_iter()));
         assert_eq!(NoiseRule::Sum.artificial(1.0, devices[0].1, true), 0.0);

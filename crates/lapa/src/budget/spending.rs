@@ -3,6 +3,7 @@
 use lapa_privacy::ledger::{Entry, Ledger, add_up};
 use lapa_privacy::{Filter, Release};
 
+use super::amplitudes::Amplitudes;
 use super::{Books, DeviceBudget, Result};
 
 /// Spending of a device so far, over all runs on its ledger.
@@ -105,6 +106,12 @@ impl Books {
     pub fn quiet_scale(&self, device: u32) -> Result<Option<f64>> {
         let release = self.release(device);
         Ok(self.amplitudes.as_ref().map(|by| by.scale(release)).transpose()?)
+    }
+
+    /// σ_c²: artificial noise up to this variance does not raise the scale of an update; 0 where each
+    /// release has its own scale, and without amplitudes.
+    pub fn noise_within_scale(&self) -> f64 {
+        self.amplitudes.as_ref().map_or(0.0, Amplitudes::within_squared)
     }
 
     /// σ_required if `part` of a device's budget is spent evenly over the rounds; none where

@@ -1,8 +1,11 @@
 //! `[control]`: noise of the channel in place of artificial noise, and transmit powers.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::choice::word_of;
 use super::defaults;
 use super::radio::Transmit;
 use crate::partition::Scheme;
@@ -25,6 +28,10 @@ pub struct Control {
     pub least_power_w: f64,
     /// Data of the pilot.
     pub pilot: Pilot,
+    /// Pilots whose mean powers are fitted to: with one, they fit its accidents too. Pilots share
+    /// devices, records and links, and have other noise.
+    #[schemars(range(min = 1, max = 100))]
+    pub pilots: u32,
     /// Judge of powers.
     pub evaluation: EvaluationChoice,
     /// Form of the convergence bound by which powers are judged.
@@ -58,6 +65,7 @@ impl Default for Control {
             total_power_w,
             least_power_w: defaults::least_power_w(total_power_w),
             pilot: Pilot::default(),
+            pilots: 1,
             evaluation: EvaluationChoice::default(),
             bound: BoundForm::default(),
             smoothness: 45.0,
@@ -105,6 +113,9 @@ pub enum SwitchRule {
     /// By the sum over the devices: as printed. It leaves single devices with too little
     /// noise, so it must be asked for.
     Sum,
+    /// As sum, and once it suffices, after round 1, artificial noise never returns: the paper's one
+    /// T_th.
+    SumLatched,
     /// For each device by itself, in each round.
     #[default]
     PerDevice,
@@ -113,7 +124,7 @@ pub enum SwitchRule {
 impl NoiseControl {
     /// True where the sum over the devices decides.
     pub fn goes_by_sum(self) -> bool {
-        self == Self::Switch(SwitchConfig { rule: SwitchRule::Sum })
+        matches!(self, Self::Switch(switch) if switch.rule != SwitchRule::PerDevice)
     }
 }
 
@@ -130,6 +141,8 @@ pub enum PowerChoice {
     Full,
     /// In proportion to weight over channel gain, after a pilot.
     ClosedForm,
+    /// The best of random powers, after a pilot: a yardstick. It draws as many as DDPG takes steps.
+    RandomSearch,
     /// The best that CMA-ES finds, after a pilot.
     CmaEs,
     /// The best that DDPG finds, after a pilot (the paper).
@@ -137,12 +150,20 @@ pub enum PowerChoice {
 }
 
 impl PowerChoice {
+    /// All that choose powers, the cheap ones first.
+    pub const METHODS: [Self; 6] =
+        [Self::Equal, Self::Full, Self::ClosedForm, Self::RandomSearch, Self::CmaEs, Self::Ddpg];
+
     /// True if powers are fitted to the results of a pilot run.
     pub fn needs_pilot(self) -> bool {
-        match self {
-            Self::File | Self::Equal | Self::Full => false,
-            Self::ClosedForm | Self::CmaEs | Self::Ddpg => true,
-        }
+        !matches!(self, Self::File | Self::Equal | Self::Full)
+    }
+}
+
+impl fmt::Display for PowerChoice {
+    /// Its word in a configuration.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&word_of(self))
     }
 }
 
@@ -167,6 +188,8 @@ impl Default for CmaEsConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DdpgConfig {
+    /// Form of the algorithm.
+    pub variant: DdpgVariant,
     /// Episodes.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub episodes: u32,
@@ -200,6 +223,7 @@ impl Default for DdpgConfig {
     /// critic learns in 40,000 steps.
     fn default() -> Self {
         Self {
+            variant: DdpgVariant::default(),
             episodes: 200,
             steps: 200,
             hidden: 64,
@@ -212,6 +236,24 @@ impl Default for DdpgConfig {
     }
 }
 
+/// A form of DDPG.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DdpgVariant {
+    /// Actions in decibels, a logarithmic reward, a local search beside the actor. The result is the
+    /// best powers that were tried.
+    #[default]
+    Tuned,
+    /// As the paper prints it: actions are amplitudes, the reward is minus the objective, exploration
+    /// is Gaussian. The result is the actor's own last output.
+    Printed,
+    /// Twin delayed DDPG: two critics, of which the lower counts, targets with noise, an actor that
+    /// learns at every second step. Actions and reward as tuned, Gaussian exploration around the
+    /// actor. The result is the best powers that were tried. Its parts beside the delay need a
+    /// discount above 0.
+    Td3,
+}
+
 /// Data of the pilot of an optimized power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -219,7 +261,8 @@ pub enum Pilot {
     /// Digits drawn by code: no privacy is spent.
     #[default]
     Synthetic,
-    /// The devices' own data: what the pilot releases is charged like the run's own releases.
+    /// The devices' own data: what the pilot releases is charged like the run's own releases. On
+    /// basis paper, which enforces no budget, it is recorded, and counts in the proven epsilon.
     Private(PrivatePilot),
 }
 

@@ -16,7 +16,7 @@ pub(super) fn batch_fraction(sampling: BatchSampling) -> f64 {
 pub(super) fn norm(profile: Profile, model: ModelName) -> Norm {
     match (model, profile) {
         (ModelName::Cnn, Profile::Certified) => Norm::Group,
-        (ModelName::Cnn, Profile::Paper) => Norm::Batch,
+        (ModelName::Cnn, Profile::Paper | Profile::Printed) => Norm::Batch,
         (ModelName::Mlp | ModelName::Logistic, _) => Norm::None,
     }
 }
@@ -24,11 +24,12 @@ pub(super) fn norm(profile: Profile, model: ModelName) -> Norm {
 pub(super) fn clip(profile: Profile) -> Clip {
     match profile {
         Profile::Certified => Clip::Sample,
-        Profile::Paper => Clip::Device,
+        Profile::Paper | Profile::Printed => Clip::Device,
     }
 }
 
-/// 1 for a sample's gradient; for a device, the paper's 5 for each gradient that the upload sums.
+/// 1 for a sample's gradient; for a device, 5 for each gradient that the upload sums. The paper gives
+/// no number.
 pub(super) fn clip_norm(clip: Clip, update: Update, batch_fraction: f64) -> Option<f64> {
     match (clip, update) {
         (Clip::None, _) => None,
@@ -67,7 +68,7 @@ pub(super) fn averaging(clip: Clip, noisy: bool) -> f64 {
 pub(super) fn basis(profile: Profile) -> Basis {
     match profile {
         Profile::Certified => Basis::Certified,
-        Profile::Paper => Basis::Paper,
+        Profile::Paper | Profile::Printed => Basis::Paper,
     }
 }
 

@@ -59,8 +59,10 @@ pub enum Profile {
     /// Choices with a proof: per-sample clipping, group norm, basis certified.
     #[default]
     Certified,
-    /// The paper's printed choices: device-level clipping, batch norm, basis paper.
+    /// The paper's system in the forms that work: device-level clipping, batch norm, basis paper.
     Paper,
+    /// As paper, and every formula as it is printed: experiments/paper/printed.toml.
+    Printed,
 }
 
 /// Length of the run, its seed, its threads and its ledger.
@@ -72,6 +74,11 @@ pub struct Run {
     pub rounds: u32,
     /// Seed of every random choice; the same seed gives the same run.
     pub seed: u64,
+    /// Seed of the first model, batches, noise and channel errors. Default: seed. Runs that differ in
+    /// it alone have the same devices, records and links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [1]))]
+    pub training_seed: Option<u64>,
     /// Worker threads; 0 means one per core. Results do not depend on it.
     #[schemars(range(max = 1024))]
     pub threads: usize,
@@ -98,6 +105,7 @@ impl Default for Run {
         Self {
             rounds: 150,
             seed: 0,
+            training_seed: None,
             threads: 0,
             participation: 1.0,
             evaluate_every: 5,
@@ -105,6 +113,13 @@ impl Default for Run {
             entropy: Entropy::Seed,
             ledger: None,
         }
+    }
+}
+
+impl Run {
+    /// The seed of the first model, batches, noise and channel errors.
+    pub fn training_seed(&self) -> u64 {
+        self.training_seed.unwrap_or(self.seed)
     }
 }
 

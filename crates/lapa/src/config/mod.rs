@@ -15,6 +15,7 @@ mod error;
 mod experiment;
 mod moved;
 mod overrides;
+mod printed;
 mod privacy;
 mod radio;
 mod resolve;
@@ -33,8 +34,8 @@ use crate::data::DataName;
 
 pub use choice::word_of;
 pub use control::{
-    BoundForm, CmaEsConfig, Control, DdpgConfig, EvaluationChoice, NoiseControl, Pilot,
-    PowerChoice, PrivatePilot, SwitchConfig, SwitchRule,
+    BoundForm, CmaEsConfig, Control, DdpgConfig, DdpgVariant, EvaluationChoice, NoiseControl,
+    Pilot, PowerChoice, PrivatePilot, SwitchConfig, SwitchRule,
 };
 pub use error::ConfigError;
 pub use experiment::{
@@ -44,7 +45,8 @@ pub use experiment::{
 pub use overrides::Override;
 pub use privacy::{NoiseLevel, Privacy};
 pub use radio::{
-    Access, Aggregate, ModulationName, NoneSelected, Places, Powers, Radio, RegionSpec, Transmit,
+    Access, Aggregate, BelowThreshold, ModulationName, NoneSelected, Places, Powers, Radio,
+    RegionSpec, Scale, Transmit,
 };
 pub use schema::json_schema;
 pub use template::template;

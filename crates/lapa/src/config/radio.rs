@@ -1,7 +1,7 @@
 //! `[radio]`, `[transmit]` and `[aggregate]`.
 
 use lapa_wireless::fading::Fading;
-use lapa_wireless::noma::Receiver;
+use lapa_wireless::noma::{Receiver, SicOrder};
 use lapa_wireless::ser::Modulation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,6 +116,11 @@ pub struct Transmit {
     pub receiver: Receiver,
     /// True takes interference to be cancelled without a rest, as the paper does.
     pub perfect_sic: bool,
+    /// Order in which devices that send at once are decoded; without effect where no interference is
+    /// left.
+    pub sic_order: SicOrder,
+    /// Public scale of updates that are sent as amplitudes.
+    pub scale: Scale,
     /// Modulation of digital symbols, to which symbol error rates refer.
     pub modulation: ModulationName,
     /// Symbols per second; airtime and energy go by it.
@@ -134,6 +139,8 @@ impl Default for Transmit {
             access: Access::default(),
             receiver: Receiver::Matched,
             perfect_sic: true,
+            sic_order: SicOrder::default(),
+            scale: Scale::default(),
             modulation: ModulationName::default(),
             symbol_rate_hz: 1e6,
         }
@@ -150,6 +157,19 @@ pub enum Access {
     Noma,
     /// One after the other: no interference, noise of its own for each, K times the airtime.
     Orthogonal,
+}
+
+/// Public scale c of updates that are sent as amplitudes: an update g̃ is sent as g̃/c.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// For the noise of the update itself: all power is used, and the receiver's noise on the
+    /// gradient is larger while there is artificial noise.
+    #[default]
+    PerRelease,
+    /// One scale, for the largest noise of round 1: the receiver's noise on the gradient is constant,
+    /// as in the paper. An update with more noise has its own scale, to keep to its power.
+    Fixed,
 }
 
 /// The power of all devices, or of each.
@@ -200,6 +220,8 @@ pub struct Aggregate {
     pub rule: RuleConfig,
     /// Links that are good enough.
     pub threshold: Threshold,
+    /// Part in a round of devices whose links are not good enough.
+    pub below_threshold: BelowThreshold,
     /// Outcome of a round in which no device has a link that is good enough.
     pub none_selected: NoneSelected,
     /// Weights of the devices that send sum to 1. With false they keep the denominator of all devices
@@ -212,10 +234,22 @@ impl Default for Aggregate {
         Self {
             rule: RuleConfig::default(),
             threshold: Threshold::default(),
+            below_threshold: BelowThreshold::default(),
             none_selected: NoneSelected::default(),
             renormalize: true,
         }
     }
+}
+
+/// Part in a round of devices whose links are not good enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BelowThreshold {
+    /// They are told not to send: they compute nothing and are not charged.
+    #[default]
+    Skip,
+    /// They learn, are charged and send; what is received of them has weight 0.
+    WeightZero,
 }
 
 /// Round in which no device has a link that is good enough.

@@ -13,9 +13,10 @@ use super::control::PowerChoice;
 use super::defaults;
 use super::document::Document;
 use super::error::ConfigError;
-use super::experiment::{BatchSampling, Experiment};
+use super::experiment::{BatchSampling, Experiment, Profile};
+use super::printed::printed;
 use super::radio::Powers;
-use super::schema::{NONE, TYPES, is_key};
+use super::schema::{CHOICE, FILE, NONE, TYPES, is_key, properties};
 use super::verify::nearest;
 use crate::data::DataName;
 use crate::station::aggregate::default_floor;
@@ -120,6 +121,9 @@ impl<'a> Settings<'a> {
         let basis = private.then(|| self.follow("privacy.basis", defaults::basis(profile)));
         let update = self.get("learn.update").unwrap_or_default();
         let sampling = self.follow("learn.sampling", defaults::sampling(basis, update));
+        if profile == Profile::Printed && basis != Some(Basis::Certified) {
+            self.fill_printed(basis);
+        }
         if let Some(basis) = basis {
             self.fill_privacy(basis, sampling);
         }
@@ -153,10 +157,37 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// Fills in the printed forms of the choices that are made.
+    fn fill_printed(&mut self, basis: Option<Basis>) {
+        if let Some(basis) = basis {
+            self.follow("privacy.allocator", word_of(defaults::allocator(basis)));
+        }
+        for (path, value) in printed() {
+            let (section, key) = path.split_once('.').unwrap_or_default();
+            let table = key.split_once('.').map(|(table, _)| table);
+            let applies = table.is_none_or(|table| self.is_chosen(section, table));
+            if applies && (section != "privacy" || basis.is_some()) {
+                self.follow(path, value);
+            }
+        }
+    }
+
+    /// True for a table that belongs to no choice, or to the one that is made.
+    fn is_chosen(&self, section: &str, table: &str) -> bool {
+        let keys = properties(&FILE).and_then(|keys| properties(keys.get(section)?));
+        let choice = keys.and_then(|keys| Some((keys, keys.get(table)?.get(CHOICE)?.as_str()?)));
+        choice.is_none_or(|(keys, selector)| {
+            let given = self.get::<String>(&format!("{section}.{selector}"));
+            given.as_deref().or_else(|| keys[selector]["default"].as_str()) == Some(table)
+        })
+    }
+
     fn fill_privacy(&mut self, basis: Basis, sampling: BatchSampling) {
         let allocator = word_of(defaults::allocator(basis));
         if self.follow("privacy.allocator", allocator) == "lapa" {
-            self.follow("privacy.lapa.error", PidError::default_for(basis));
+            let error = self.follow("privacy.lapa.error", PidError::default_for(basis));
+            self.follow("privacy.lapa.proportional", error.default_gain());
+            self.follow("privacy.lapa.integral", error.default_gain());
         }
         self.follow("privacy.adjacency", defaults::adjacency(sampling));
     }

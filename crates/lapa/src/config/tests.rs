@@ -39,6 +39,7 @@ fn an_empty_file_gives_the_defaults() {
     let run = Run {
         rounds: 150,
         seed: 0,
+        training_seed: None,
         threads: 0,
         participation: 1.0,
         evaluate_every: 5,
@@ -145,7 +146,7 @@ fn the_devices_of_a_mix_are_the_sum() {
 fn unknown_keys_get_the_nearest_one() {
     refuses(
         "[run]\nseed = 1\nround = 3\n",
-        "lapa.toml:3:1: unknown key `run.round`: expected one of rounds, seed, threads, \
+        "lapa.toml:3:1: unknown key `run.round`: expected one of rounds, seed, training_seed, threads, \
          participation, evaluate_every, checkpoint_every, entropy, ledger\n  help: did you mean `rounds`?",
     );
     refuses(
@@ -371,7 +372,7 @@ fn mistakes_in_flags_name_the_flag() {
     flags_refuse(
         "profile = \"paper\"",
         &["profile.x=3"],
-        "-c profile.x=3: `profile` is a table: expected one of \"certified\", \"paper\"",
+        "-c profile.x=3: `profile` is a table: expected one of \"certified\", \"paper\", \"printed\"",
     );
     let error = with_flags("run.seed = 3", &["run=4"]).unwrap_err();
     assert_eq!((error.flag(), error.file_name(), error.span()), (Some("run=4"), None, None));

@@ -23,8 +23,8 @@ impl PrivateUpdate {
     /// noise goes onto the sum on the grid, before it is divided. `scale` is public, `room` is
     /// memory.
     ///
-    /// Differs from the paper: real noise of variance σ² instead of CN(0, σ²), of which a real
-    /// coordinate carries only half.
+    /// Differs from the paper: real noise of variance σ² instead of CN(0, σ²). With `privacy.noise` =
+    /// "complex-gaussian" the σ on record is that of the real part, σ/√2.
     pub(super) fn new(
         update: &LocalUpdate,
         recorded: &Recorded,
@@ -96,7 +96,7 @@ pub(crate) fn noisy_counts(
     let counts = counts.iter().map(|&count| f64::from(count));
     Ok(match histogram.noise {
         _ if histogram.sigma == 0.0 => counts.collect(),
-        NoiseKind::Gaussian => counts
+        NoiseKind::Gaussian | NoiseKind::ComplexGaussian => counts
             .map(|count| count + histogram.sigma * rng.sample::<f64, _>(StandardNormal))
             .collect(),
         NoiseKind::DiscreteGaussian => {

@@ -91,7 +91,7 @@ fn noise_mode(granted: &[Granted]) -> Option<NoiseMode> {
     if noisy().all(|granted| granted.sigma() == 0.0) {
         return Some(NoiseMode::Channel);
     }
-    let artificial = noisy().all(|granted| granted.sigma() >= granted.sigma_required);
+    let artificial = noisy().all(Granted::is_artificial);
     Some(if artificial { NoiseMode::Artificial } else { NoiseMode::Mixed })
 }
 

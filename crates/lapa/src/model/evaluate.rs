@@ -3,30 +3,57 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use super::calibration::Images;
 use super::{Batch, Evaluation, Network, Worker};
 use crate::data::Split;
 use crate::pool::{Pool, Threads};
 
-/// Test samples evaluated together; fixed, so that sums do not depend on threads.
+/// Images evaluated together; fixed, so that sums do not depend on threads.
 pub(crate) const EVALUATION_BLOCK: usize = 250;
 
-/// Bytes of batch-norm inputs that are kept from statistics to evaluation.
-const KEPT_BYTES: usize = 1 << 28;
-
-/// Test images of the base station, and the threads that evaluate models on them.
+/// Public images of the base station, and the threads that evaluate models on them.
 pub(crate) struct Evaluator {
     network: Arc<Network>,
-    images: Split,
-    samples: Vec<u32>,
+    test: Images,
+    /// Images that batch-norm statistics come from; `None` without batch norm.
+    calibration: Option<Images>,
     pool: Pool<Worker>,
+    warning: Option<String>,
 }
 
 impl Evaluator {
-    /// An evaluator on `images`.
-    pub fn new(network: Arc<Network>, images: Split, threads: Threads) -> Self {
+    /// An evaluator on the images `test`. With batch norm, its statistics are those of the images
+    /// `public`, or else of a part of the test images, drawn by `seed`, that is then not evaluated.
+    pub fn new(
+        network: Arc<Network>,
+        test: Split,
+        public: Option<Images>,
+        seed: u64,
+        threads: Threads,
+    ) -> Self {
         let pool = Pool::new(threads, || Worker::new(network.clone()));
-        let samples = (0..images.len() as u32).collect();
-        Self { network, images, samples, pool }
+        let (test, all) = (Images::all(test), network.statistics_count());
+        let mut evaluator = Self { network, test, calibration: public, pool, warning: None };
+        match &evaluator.calibration {
+            _ if all == 0 => evaluator.calibration = None,
+            None => evaluator.hold_out(seed),
+            Some(_) => {}
+        }
+        evaluator
+    }
+
+    fn hold_out(&mut self, seed: u64) {
+        let all = self.test.numbers.len();
+        let (calibration, test) = self.test.clone().hold_out(seed);
+        if all > 0 {
+            self.warning = Some(format!(
+                "batch norm: too few training images are known to be on no device, so its statistics \
+                 come from {} of the {all} test images, accuracy and loss from {}",
+                calibration.numbers.len(),
+                test.numbers.len()
+            ));
+        }
+        (self.calibration, self.test) = (Some(calibration), test);
     }
 
     /// The network.
@@ -36,66 +63,58 @@ impl Evaluator {
 
     /// True if there is nothing to evaluate on.
     pub fn is_empty(&self) -> bool {
-        self.samples.is_empty()
+        self.test.numbers.is_empty()
     }
 
-    /// Accuracy and mean loss. With batch norm, `statistics` become those of the test images under
-    /// `parameters`: the base station holds these images, so nothing but the noisy gradient has to
-    /// leave a device.
+    /// A warning about the images, once.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
+    }
+
+    /// Accuracy and mean loss. With batch norm, `statistics` become those of the calibration images
+    /// under `parameters`: the base station holds these images, so nothing but the noisy gradient
+    /// has to leave a device.
     pub fn evaluate(&self, parameters: &[f32], statistics: &mut Vec<f32>) -> (f64, f64) {
-        // The convolutions before batch norm are computed once, for statistics and evaluation.
-        let mut inputs = Vec::new();
-        if !statistics.is_empty() {
-            (*statistics, inputs) = self.statistics(parameters, statistics.len());
+        if let Some(images) = &self.calibration {
+            *statistics = self.statistics(images, parameters, statistics.len());
         }
         let statistics = &*statistics;
-        let results: Vec<Evaluation> =
-            self.for_each_block(|worker, block, batch| match inputs.get(block) {
-                Some(inputs) if !inputs.is_empty() => {
-                    worker.evaluate_rest(inputs, parameters, statistics, batch)
-                }
-                _ => worker.evaluate(parameters, statistics, batch),
-            });
+        let results: Vec<Evaluation> = self.for_each_block(&self.test, |worker, batch| {
+            worker.evaluate(parameters, statistics, batch)
+        });
         let (mut correct, mut loss) = (0, 0.0);
         for result in results {
             correct += result.correct;
             loss += result.loss_sum;
         }
-        let count = self.samples.len() as f64;
+        let count = self.test.numbers.len() as f64;
         (correct as f64 / count, loss / count)
     }
 
-    /// Batch-norm statistics over all images, and the inputs of batch norm by block, unless they
-    /// are many.
-    fn statistics(&self, parameters: &[f32], count: usize) -> (Vec<f32>, Vec<Vec<f32>>) {
-        let images = self.samples.len();
-        let blocks = self.for_each_block(|worker, _, batch| {
-            let statistics = worker.batch_statistics(parameters, batch).to_vec();
-            let (samples, before) = (batch.samples.len(), worker.before_statistics(batch));
-            let all = 4 * before.len() / samples * images;
-            let before = if all <= KEPT_BYTES { before.to_vec() } else { Vec::new() };
-            (samples, statistics, before)
+    /// Batch-norm statistics over all of `images`.
+    fn statistics(&self, images: &Images, parameters: &[f32], count: usize) -> Vec<f32> {
+        let blocks = self.for_each_block(images, |worker, batch| {
+            (batch.samples.len(), worker.batch_statistics(parameters, batch).to_vec())
         });
         let mut sums = vec![0.0f64; count];
-        let mut inputs = Vec::with_capacity(blocks.len());
-        for (samples, statistics, before) in blocks {
-            let fraction = samples as f64 / images as f64;
+        for (samples, statistics) in blocks {
+            let fraction = samples as f64 / images.numbers.len() as f64;
             sums.iter_mut().zip(statistics).for_each(|(sum, s)| *sum += fraction * f64::from(s));
-            inputs.push(before);
         }
-        (sums.into_iter().map(|sum| sum as f32).collect(), inputs)
+        sums.into_iter().map(|sum| sum as f32).collect()
     }
 
-    /// The results of `work` on each block of test samples, in their order.
+    /// The results of `work` on each block of `images`, in their order.
     fn for_each_block<T: Send>(
         &self,
-        work: impl Fn(&mut Worker, usize, Batch<'_>) -> T + Sync,
+        images: &Images,
+        work: impl Fn(&mut Worker, Batch<'_>) -> T + Sync,
     ) -> Vec<T> {
-        let blocks: Vec<&[u32]> = self.samples.chunks(EVALUATION_BLOCK).collect();
-        let data = &self.images;
+        let blocks: Vec<&[u32]> = images.numbers.chunks(EVALUATION_BLOCK).collect();
+        let data = &images.split;
         let results: Result<_, Infallible> =
             self.pool.for_each(&vec![1; blocks.len()], |worker, block| {
-                Ok(work(worker, block, Batch { data, samples: blocks[block] }))
+                Ok(work(worker, Batch { data, samples: blocks[block] }))
             });
         let Ok(results) = results;
         results

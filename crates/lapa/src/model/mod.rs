@@ -7,6 +7,7 @@
 //! [`Worker`] is one thread's scratch memory for a network: after its first batch it allocates
 //! nothing of its own (a matrix product still asks for a packing buffer).
 
+mod calibration;
 mod evaluate;
 mod function;
 mod gemm;
@@ -21,6 +22,7 @@ mod sample_clip;
 mod worker;
 mod zoo;
 
+pub(crate) use calibration::Images;
 pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator};
 pub use function::Function;
 pub use gemm::matrix_product;

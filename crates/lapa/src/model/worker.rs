@@ -198,29 +198,18 @@ impl Worker {
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Evaluation {
+        let classes = self.network.classes;
         let mut evaluation = Evaluation::default();
         for samples in batch.samples.chunks(self.network.footprint().evaluated_together()) {
             let part = Batch { samples, ..batch };
-            self.load(part);
-            self.evaluate_from(0, parameters, statistics, part, &mut evaluation);
+            let logits = self.logits(parameters, statistics, part).chunks_exact(classes);
+            for (logits, &sample) in logits.zip(samples) {
+                let label = batch.data.labels[sample as usize];
+                let sample = cross_entropy(logits, usize::from(label));
+                evaluation.correct += usize::from(sample.correct);
+                evaluation.loss_sum += f64::from(sample.loss);
+            }
         }
-        evaluation
-    }
-
-    /// As [`Worker::evaluate`], where `inputs` are what [`Worker::before_statistics`] gave after
-    /// the same batch: the ops before are not computed again.
-    pub fn evaluate_rest(
-        &mut self,
-        inputs: &[f32],
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-    ) -> Evaluation {
-        self.make_room(batch.samples.len());
-        let first = self.first_with_statistics();
-        self.activations[first][..inputs.len()].copy_from_slice(inputs);
-        let mut evaluation = Evaluation::default();
-        self.evaluate_from(first, parameters, statistics, batch, &mut evaluation);
         evaluation
     }
 
@@ -228,47 +217,23 @@ impl Worker {
     /// `statistics` in place of the batch's own (batch norm).
     pub fn logits(&mut self, parameters: &[f32], statistics: &[f32], batch: Batch<'_>) -> &[f32] {
         self.load(batch);
-        self.infer_from(0, parameters, statistics, batch.samples.len());
-        &self.outputs()[..batch.samples.len() * self.network.classes]
-    }
-
-    /// The ops from `first` on, whose inputs are there.
-    fn infer_from(&mut self, first: usize, parameters: &[f32], statistics: &[f32], n: usize) {
-        for (s, slot) in self.network.ops.iter().enumerate().skip(first) {
+        for (s, slot) in self.network.ops.iter().enumerate() {
             let (x, y) = self.activations.split_at_mut(s + 1);
             slot.op.infer(
                 &parameters[slot.parameters.clone()],
                 &statistics[slot.statistics.clone()],
-                n,
+                batch.samples.len(),
                 &x[s],
                 &mut y[0],
                 &mut self.saved[s],
             );
         }
+        &self.outputs()[..batch.samples.len() * self.network.classes]
     }
 
     /// The logits, and room after them.
     fn outputs(&self) -> &[f32] {
         &self.activations[self.network.ops.len()]
-    }
-
-    /// The ops from `first` on, whose inputs are there; adds loss and hits to `evaluation`.
-    fn evaluate_from(
-        &mut self,
-        first: usize,
-        parameters: &[f32],
-        statistics: &[f32],
-        batch: Batch<'_>,
-        evaluation: &mut Evaluation,
-    ) {
-        self.infer_from(first, parameters, statistics, batch.samples.len());
-        let logits = self.outputs().chunks_exact(self.network.classes);
-        for (logits, &sample) in logits.zip(batch.samples) {
-            let label = batch.data.labels[sample as usize];
-            let sample = cross_entropy(logits, usize::from(label));
-            evaluation.correct += usize::from(sample.correct);
-            evaluation.loss_sum += f64::from(sample.loss);
-        }
     }
 
     /// Batch-norm statistics of a batch, as [`Network::statistics_count`] describes them.
@@ -280,23 +245,6 @@ impl Worker {
             }
         }
         &self.statistics
-    }
-
-    /// Input of the first op with statistics, of the batch that [`Worker::batch_statistics`] had
-    /// last.
-    pub fn before_statistics(&self, batch: Batch<'_>) -> &[f32] {
-        let first = self.first_with_statistics();
-        let len = match first {
-            0 => self.network.input.len(),
-            _ => self.network.ops[first - 1].op.output_len(),
-        };
-        &self.activations[first][..batch.samples.len() * len]
-    }
-
-    /// The first op with statistics; all ops if there is none.
-    fn first_with_statistics(&self) -> usize {
-        let ops = &self.network.ops;
-        ops.iter().position(|slot| !slot.statistics.is_empty()).unwrap_or(ops.len())
     }
 
     fn forward(&mut self, parameters: &[f32], batch: Batch<'_>) {

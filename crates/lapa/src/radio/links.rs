@@ -61,23 +61,21 @@ pub struct Link {
     pub sinr: f64,
     /// Symbol error rate at that SINR.
     pub ser: f64,
+    /// Variance of the receiver's noise on a real coordinate, for amplitudes of unit power:
+    /// ν = σ_n²/(2p_k²‖h_k‖²), or twice that with `transmit.analog.variance` = "full".
+    pub receiver_noise: f64,
 }
 
 impl Link {
     /// The link of an uplink without radio: nothing is lost.
     pub fn ideal(device: u32) -> Self {
-        Self { device, power: Watt(0.0), snr: f64::INFINITY, sinr: f64::INFINITY, ser: 0.0 }
+        let clear = f64::INFINITY;
+        Self { device, power: Watt(0.0), snr: clear, sinr: clear, ser: 0.0, receiver_noise: 0.0 }
     }
 
     /// True if the link is good enough. One of which nothing arrives never is.
     pub fn passes(&self, threshold: &Threshold) -> bool {
         self.sinr >= LEAST_SINR && threshold.passes(self.sinr, self.ser)
-    }
-
-    /// Variance of the receiver's noise on a real coordinate, for amplitudes of unit power:
-    /// ν = σ_n²/(2p_k²‖h_k‖²).
-    pub fn receiver_noise(&self) -> f64 {
-        0.5 / self.snr
     }
 }
 
@@ -104,6 +102,8 @@ pub struct Links {
     powers: Powers,
     noma: Noma,
     modulation: Modulation,
+    /// Part of the receiver's noise that falls on a coordinate.
+    noise_part: f64,
     channels: Channels,
     /// Number of the channels' draw; none before the first.
     redrawn: Option<u64>,
@@ -153,9 +153,11 @@ impl Links {
                 receiver: transmit.receiver,
                 // Devices that send one after the other do not disturb each other.
                 perfect_sic: transmit.perfect_sic || transmit.access == Access::Orthogonal,
+                order: transmit.sic_order,
                 noise: Watt(radio.noise_power_w),
             },
             modulation: transmit.modulation.into(),
+            noise_part: transmit.uplink.noise_part(),
             channels: Channels::new(devices as usize, antennas as usize),
             redrawn: None,
         })
@@ -175,6 +177,7 @@ impl Links {
                 snr: link.snr,
                 sinr: link.sinr,
                 ser: self.modulation.symbol_error_rate(link.sinr),
+                receiver_noise: self.noise_part / link.snr,
             })
             .collect())
     }

@@ -10,12 +10,12 @@ pub(crate) use selection::Selection;
 pub use selection::Threshold;
 pub use uplink::{
     Airtime, AnalogConfig, Arrival, BuildUplink, IdealConfig, PerLink, Superposed, Uplink,
-    UplinkConfig,
+    UplinkConfig, Variance,
 };
 
 use std::sync::Mutex;
 
-use crate::config::{Experiment, NoneSelected, Transmit};
+use crate::config::{BelowThreshold, Experiment, NoneSelected, Transmit};
 use crate::device::PrivateUpdate;
 use crate::error::FederationError;
 use crate::pool::{Pool, lock};
@@ -65,6 +65,7 @@ pub struct Radio {
     links: Option<Links>,
     uplink: Uplink,
     threshold: Threshold,
+    below_threshold: BelowThreshold,
     none_selected: NoneSelected,
     /// Source of channel noise.
     pub(crate) draws: Draws,
@@ -85,6 +86,7 @@ impl Radio {
             links: if ideal { None } else { Some(Links::new(experiment)?) },
             uplink: transmit.uplink.build(transmit)?,
             threshold,
+            below_threshold: experiment.aggregate.below_threshold,
             none_selected: experiment.aggregate.none_selected,
             draws,
             range: transmit.uplink.digital().map(|digital| digital.range),
@@ -112,7 +114,8 @@ impl Radio {
         self.links.as_mut().map_or(Ok(()), |links| links.of(1, devices).map(|_| ()))
     }
 
-    /// Selects the devices that send in a round. The others compute nothing and are not charged.
+    /// Selects the devices that send in a round, and those of them that have weight 0. Devices that
+    /// do not send compute nothing and are not charged.
     pub(crate) fn select(
         &mut self,
         round: u32,
@@ -120,32 +123,34 @@ impl Radio {
     ) -> Result<Selection, FederationError> {
         let Some(links) = &mut self.links else {
             let chosen = devices.iter().map(|&device| Link::ideal(device)).collect();
-            return Ok(Selection { chosen, skipped: Vec::new() });
+            return Ok(Selection { chosen, weightless: Vec::new(), skipped: Vec::new() });
+        };
+        let to_send = match self.below_threshold {
+            BelowThreshold::Skip => self.threshold,
+            BelowThreshold::WeightZero => Threshold::None,
         };
         let (mut chosen, skipped): (Vec<Link>, Vec<Link>) =
-            links.of(round, devices)?.into_iter().partition(|link| link.passes(&self.threshold));
+            links.of(round, devices)?.into_iter().partition(|link| link.passes(&to_send));
+        let short = chosen.iter().filter(|link| !link.passes(&self.threshold));
+        let weightless: Vec<u32> = short.map(|link| link.device).collect();
         if !skipped.is_empty() && !links.noma().perfect_sic {
             // With fewer devices on the air there is less interference.
             let devices: Vec<u32> = chosen.iter().map(|link| link.device).collect();
             chosen = links.of(round, &devices)?;
         }
-        if chosen.is_empty() {
-            self.report_none_selected(round, &skipped)?;
+        if chosen.len() == weightless.len() {
+            self.report_none_selected(round, &[&chosen[..], &skipped].concat())?;
         }
-        Ok(Selection { chosen, skipped })
+        Ok(Selection { chosen, weightless, skipped })
     }
 
-    fn report_none_selected(
-        &mut self,
-        round: u32,
-        skipped: &[Link],
-    ) -> Result<(), FederationError> {
-        let best = skipped.iter().map(|link| link.sinr).fold(0.0, f64::max);
+    fn report_none_selected(&mut self, round: u32, short: &[Link]) -> Result<(), FederationError> {
+        let best = short.iter().map(|link| link.sinr).fold(0.0, f64::max);
         let error = FederationError::NoneSelected {
             round,
             threshold: self.threshold,
             best_sinr_db: Db::of(best).0,
-            best_ser: skipped.iter().map(|link| link.ser).fold(1.0, f64::min),
+            best_ser: short.iter().map(|link| link.ser).fold(1.0, f64::min),
         };
         if self.none_selected == NoneSelected::Error {
             return Err(error);
@@ -224,10 +229,4 @@ fn optimistic(transmit: &Transmit) -> Option<String> {
          transmit.uplink = \"signal\" decodes symbols"
             .into()
     })
-}
-
-/// Sends the update of a device over an error-free link.
-pub fn error_free(device: u32, update: PrivateUpdate) -> Received {
-    let sigma = update.sigma();
-    Received { device, gradient: update.into_gradient(), sigma }
 }

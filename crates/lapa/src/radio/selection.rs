@@ -4,6 +4,8 @@
 //! that are left do not add up to 1 as eq. (2) demands. Here weights are computed over the selected
 //! devices alone, which for weights of the form a_k / Σ_j a_j is to renormalize; the angles of FedAdp
 //! are then those to the mean of the selected. `aggregate.renormalize = false` is the printed form.
+//! Devices that fall short do not send; with `aggregate.below_threshold = "weight-zero"` they are
+//! received with weight 0.
 
 use std::fmt;
 
@@ -15,8 +17,10 @@ use super::Link;
 /// The devices of a round by the quality of their links. It follows from public numbers alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
-    /// Links that are good enough.
+    /// Links of devices that send.
     pub chosen: Vec<Link>,
+    /// Devices that send and fall short of the threshold, so that their weight is 0.
+    pub weightless: Vec<u32>,
     /// Links of devices that skip the round.
     pub skipped: Vec<Link>,
 }

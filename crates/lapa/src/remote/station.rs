@@ -333,10 +333,11 @@ fn configured_model(
     simulation::check(experiment, shape, &network)?;
     let (updates, test) = (taking_part(experiment, devices.len()), data.test.len());
     simulation::check_memory(experiment, shape, &network, 0, updates, threads, test)?;
-    let seed = experiment.run.seed;
+    let seed = experiment.run.training_seed();
     let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
     let threads = pool::start(threads).map_err(FederationError::from)?;
-    Ok((first, Evaluator::new(Arc::new(network), data.test, threads)))
+    // A base station does not know which training images its devices hold.
+    Ok((first, Evaluator::new(Arc::new(network), data.test, None, seed, threads)))
 }
 
 /// Refuses devices that do not fit together, or not the configuration.

@@ -21,7 +21,8 @@ pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
 /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].
 ///
 /// `shape` is that of the images, and the classes; `largest` are the samples of the device with the
-/// most, 0 where no device is trained here; `updates` are in memory at a time.
+/// most, 0 where no device is trained here; `updates` are in memory at a time; `images` are
+/// at most in one split of the data.
 pub(crate) fn check_memory(
     experiment: &Experiment,
     (rows, cols, classes): (usize, usize, usize),
@@ -29,7 +30,7 @@ pub(crate) fn check_memory(
     largest: u32,
     updates: usize,
     threads: usize,
-    test_images: usize,
+    images: usize,
 ) -> Result<()> {
     let q = network.parameter_count() as u64;
     let on_grid = grid(experiment)?.is_some();
@@ -41,7 +42,7 @@ pub(crate) fn check_memory(
     let evaluated = match network.statistics_count() {
         0 => 1,
         // Batch norm takes its statistics from whole blocks.
-        _ => EVALUATION_BLOCK.min(test_images),
+        _ => EVALUATION_BLOCK.min(images),
     };
     // Parameters, velocity, average, gradient and a copy; 32-bit updates, and 64-bit sums on a
     // grid; weights, gradient and sums of each thread.

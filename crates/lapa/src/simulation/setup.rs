@@ -13,7 +13,7 @@ use crate::config::{Clip, Entropy, Experiment, Start};
 use crate::data::Dataset;
 use crate::error::{FederationError, Result};
 use crate::federation::{Federation, Prepared, partition_digest};
-use crate::model::{DIGITS, Evaluator, Network};
+use crate::model::{DIGITS, Evaluator, Images, Network};
 use crate::partition::Partition;
 use crate::pool;
 use crate::radio::{Radio, Uplink};
@@ -50,7 +50,9 @@ impl Setup {
         )?;
         let sizes: Vec<u32> =
             partition.devices.iter().map(|device| device.samples.len() as u32).collect();
-        Self::with_records(experiment, data, network, partition, &sizes)
+        let held = partition.devices.iter().map(|device| &*device.samples);
+        let public = Images::unheld(&data.train, held, experiment.run.seed);
+        Self::prepare(experiment, data, network, partition, &sizes, public)
     }
 
     /// As [`Setup::with_network`], for records that were dealt already. `sizes` are the numbers of
@@ -67,6 +69,19 @@ impl Setup {
         sizes: &[u32],
     ) -> Result<Self> {
         assert_eq!(sizes.len(), partition.devices.len(), "sizes");
+        // An image that no device holds may be one that was taken from a device.
+        Self::prepare(experiment, data, network, partition, sizes, None)
+    }
+
+    /// `public` are images that batch-norm statistics may come from, if there are some.
+    fn prepare(
+        experiment: Experiment,
+        data: Dataset,
+        network: Network,
+        partition: Partition,
+        sizes: &[u32],
+        public: Option<Images>,
+    ) -> Result<Self> {
         check(&experiment, shape(&data), &network)?;
         let power = experiment.control.power;
         if power.needs_pilot() {
@@ -75,16 +90,17 @@ impl Setup {
         let threads = memory::threads(&experiment, sizes.len(), data.test.len());
         let held = partition.devices.iter().map(|device| device.samples.len() as u32);
         let (largest, updates) = (held.max().unwrap_or(0), taking_part(&experiment, sizes.len()));
-        let (shape, test) = (shape(&data), data.test.len());
-        check_memory(&experiment, shape, &network, largest, updates, threads, test)?;
-        let seed = experiment.run.seed;
+        let (shape, images) = (shape(&data), data.test.len().max(data.train.len()));
+        check_memory(&experiment, shape, &network, largest, updates, threads, images)?;
+        let seed = experiment.run.training_seed();
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
         let samples = public_samples(&experiment, sizes)?;
         let budgets = declare(&experiment, &samples, &|_| None)?;
         let network = Arc::new(network);
         // Devices and base station take turns.
         let workers = pool::start(threads)?;
-        let evaluator = Evaluator::new(network.clone(), data.test.clone(), workers.clone());
+        let test = data.test.clone();
+        let evaluator = Evaluator::new(network.clone(), test, public, seed, workers.clone());
         let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
         let mut radio = Radio::new(&experiment, draws(&experiment))?;
         radio.try_links(&station.participants())?;
@@ -124,8 +140,12 @@ impl Setup {
         self
     }
 
-    /// Replaces the configured uplink by one of one's own.
+    /// Replaces the configured uplink by one of one's own. No channel noise may be counted as privacy:
+    /// only the configured uplinks are known to add it.
     pub fn uplink(mut self, own: Uplink) -> Result<Self> {
+        if self.prepared.experiment.channel_trust() > 0.0 {
+            return Err(FederationError::TrustedUplink);
+        }
         self.prepared.radio.replace_uplink(own, &self.prepared.experiment)?;
         self.has_own_parts = true;
         Ok(self)
@@ -162,7 +182,7 @@ impl Setup {
 
 /// Source of the batches and noise of an experiment.
 pub(crate) fn draws(experiment: &Experiment) -> Draws {
-    Draws { entropy: experiment.run.entropy, seed: experiment.run.seed }
+    Draws { entropy: experiment.run.entropy, seed: experiment.run.training_seed() }
 }
 
 /// The meaning of a round that is recorded already: with a seed the same release, with the operating

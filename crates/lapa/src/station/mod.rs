@@ -1,6 +1,6 @@
 //! The base station: nothing here may see records.
 //!
-//! It holds the global model, the allocator, the aggregation weights and its own test images, and
+//! It holds the global model, the allocator, the aggregation weights and public images, and
 //! reads what it [`Received`] and public numbers. `cargo xtask lint` refuses an import of `data` or
 //! `device` in this folder.
 
@@ -14,7 +14,7 @@ use crate::budget::{Bid, Books, PrivacyError};
 use crate::config::{Experiment, Start};
 use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
-use crate::radio::{Link, Received};
+use crate::radio::{Link, Received, Selection};
 use crate::seed::{Purpose, stream};
 use aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 
@@ -28,7 +28,7 @@ pub struct Station {
     allocator: Option<Box<dyn Allocator>>,
     /// The public number of samples of each device.
     samples: Vec<u32>,
-    /// Its test images; `None` where the model is not one of ours.
+    /// Its test and calibration images; `None` where the model is not one of ours.
     evaluator: Option<Evaluator>,
     received: Vec<Received>,
     round: u32,
@@ -95,7 +95,7 @@ impl Station {
         if self.round > 0 || self.experiment.model.start == Start::Random {
             return;
         }
-        let seed = self.experiment.run.seed;
+        let seed = self.experiment.run.training_seed();
         pretrain(evaluator.network(), &mut self.model.parameters, seed);
         if !self.model.average.is_empty() {
             self.model.average.clone_from(&self.model.parameters);
@@ -110,7 +110,7 @@ impl Station {
             return (0..all as u32).collect();
         }
         let round = u64::from(self.round + 1);
-        let mut rng = stream(self.experiment.run.seed, Purpose::Participation, round, 0);
+        let mut rng = stream(self.experiment.run.training_seed(), Purpose::Participation, round, 0);
         let mut devices: Vec<u32> =
             index::sample(&mut rng, all, count).into_iter().map(|device| device as u32).collect();
         devices.sort_unstable();
@@ -142,19 +142,23 @@ impl Station {
         let bids = links.iter().zip(costs).map(|(link, cost)| Bid {
             device: link.device,
             cost,
-            receiver_noise: link.receiver_noise(),
+            receiver_noise: link.receiver_noise,
         });
         Allocation { bids: bids.collect(), pid_error, epsilon_round, angles }
     }
 
     /// Weights what was received, steps the model and shows the transcript to the allocator. The
-    /// round is then over. Returns the weights. `skipped` are devices whose links were not selected.
-    pub(crate) fn aggregate(&mut self, received: Vec<Received>, skipped: &[Link]) -> Vec<f64> {
-        self.received = received;
+    /// round is then over. Returns the weights. Weightless devices of the selection have 0, and no
+    /// effect on the others'.
+    pub(crate) fn aggregate(&mut self, received: Vec<Received>, selection: &Selection) -> Vec<f64> {
+        let Selection { weightless, skipped, .. } = selection;
+        let weighs = |received: &Received| weightless.binary_search(&received.device()).is_err();
+        let (weighed, ignored): (Vec<_>, Vec<_>) = received.into_iter().partition(weighs);
+        self.received = weighed;
         let mut devices: Vec<u32> = self.received.iter().map(Received::device).collect();
         let mut weights = self.weighting.weights(&self.samples_of(&devices), &self.received);
         if !self.experiment.aggregate.renormalize {
-            devices.extend(skipped.iter().map(|link| link.device));
+            devices.extend(weightless.iter().copied().chain(skipped.iter().map(|l| l.device)));
             let all = self.weighting.rule().prior(&devices, &self.samples_of(&devices));
             let part: f64 = all[..weights.len()].iter().sum();
             weights.iter_mut().for_each(|weight| *weight *= part);
@@ -162,19 +166,32 @@ impl Station {
         self.delta.combine(&weights, &self.received);
         self.round += 1;
         let learn = &self.experiment.learn;
-        if !self.received.is_empty() {
+        let steps = !self.received.is_empty();
+        if steps {
             self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
         }
         self.model.update_average(self.round, learn.averaging);
-        self.show_transcript(&weights);
+        self.take_ignored(ignored, &mut weights);
+        if steps {
+            self.show_transcript(&weights);
+        }
         weights
+    }
+
+    /// Takes in what was received with weight 0, in the order of the devices.
+    fn take_ignored(&mut self, ignored: Vec<Received>, weights: &mut Vec<f64>) {
+        if ignored.is_empty() {
+            return;
+        }
+        let weighed = self.received.drain(..).zip(weights.drain(..));
+        let mut all: Vec<_> = weighed.chain(ignored.into_iter().map(|r| (r, 0.0))).collect();
+        all.sort_by_key(|(received, _)| received.device());
+        (self.received, *weights) = all.into_iter().unzip();
     }
 
     /// Shows the allocator what was received.
     fn show_transcript(&mut self, weights: &[f64]) {
-        let Some(allocator) = self.allocator.as_mut().filter(|_| !self.received.is_empty()) else {
-            return;
-        };
+        let Some(allocator) = &mut self.allocator else { return };
         let devices: Vec<_> = self
             .received
             .iter()
@@ -188,7 +205,7 @@ impl Station {
             .collect();
         let round = self.round;
         let transcript = Transcript { round, devices: &devices, global: &self.delta.gradient };
-        let seed = self.experiment.run.seed;
+        let seed = self.experiment.run.training_seed();
         allocator.observe(&transcript, &mut stream(seed, Purpose::Allocate, round.into(), 0));
     }
 
@@ -212,6 +229,11 @@ impl Station {
         let GlobalModel { parameters, average, statistics, .. } = &mut self.model;
         let evaluated = if average.is_empty() { parameters } else { average };
         Some(evaluator.evaluate(evaluated, statistics))
+    }
+
+    /// A warning about the images of the base station, once.
+    pub(crate) fn take_warning(&mut self) -> Option<String> {
+        self.evaluator.as_mut().and_then(Evaluator::take_warning)
     }
 
     /// True if label histograms are needed and have not arrived.

@@ -8,6 +8,7 @@ mod costs;
 mod histograms;
 mod noise_control;
 mod power;
+mod printed;
 mod runs;
 mod selection;
 mod uplinks;

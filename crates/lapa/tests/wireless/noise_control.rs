@@ -317,6 +317,11 @@ fn the_sum_switches_all_and_says_who_has_too_little() {
 
 /// The aggregate's error in round 1, on one device: what arrives less the gradient itself.
 fn arrives(changes: &[&str]) -> (Vec<f64>, DeviceRecord) {
+    arrives_beside(&[], changes)
+}
+
+/// The same, where the gradient itself is that of `plain`.
+pub(super) fn arrives_beside(plain: &[&str], changes: &[&str]) -> (Vec<f64>, DeviceRecord) {
     let one = ["partition.mix.iid=1", "partition.mix.non_iid=0", "learn.sampling=fixed"];
     let moved = |changes: &[&str]| -> (Vec<f64>, RoundRecord) {
         let mut federation = federation(&[&one[..], changes].concat());
@@ -327,7 +332,7 @@ fn arrives(changes: &[&str]) -> (Vec<f64>, DeviceRecord) {
         let step = |(b, a): (&f32, &f32)| (f64::from(*b) - f64::from(*a)) / rate;
         (before.iter().zip(after).map(step).collect(), record)
     };
-    let (gradient, _) = moved(&[]);
+    let (gradient, _) = moved(plain);
     let (arrived, record) = moved(changes);
     let errors = arrived.iter().zip(gradient).map(|(a, g)| a - g).collect();
     (errors, devices(&record)[0].clone())

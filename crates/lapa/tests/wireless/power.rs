@@ -59,7 +59,8 @@ fn updates_keep_to_their_power() {
             assert!(least <= 1.0, "{changes:?}: {mean}");
         }
         if always {
-            assert!(all.iter().all(|&power| power <= 1.0), "{changes:?}");
+            // Where noise is nearly all of it, the root of the scale rounds either way.
+            assert!(all.iter().all(|&power| power <= 1.0 + 1e-12), "{changes:?}");
         }
         let largest = all.into_iter().fold(0.0, f64::max);
         assert!(largest > 0.1, "{changes:?}: {largest} is far from the bound");

@@ -83,6 +83,66 @@ fn who_fails_the_threshold_neither_sends_nor_pays() {
     }
 }
 
+/// Eq. (22) to the letter: who fails the threshold learns, pays and sends, and weighs nothing. The
+/// model is to the bit that of a run in which the same devices skip, whose streams are their own.
+#[test]
+fn weight_zero_is_paid_for_and_moves_nothing() {
+    for base in [
+        &["transmit.uplink=analog"][..],
+        &["transmit.uplink=digital", "transmit.digital.range=2", "privacy.epsilon=4"],
+        &["transmit.uplink=analog", "privacy.epsilon=4", "aggregate.rule=fedadp"],
+        &["transmit.uplink=ideal", "profile=paper", "learn.momentum=0.5"],
+        &["transmit.uplink=analog", "aggregate.renormalize=false"],
+    ] {
+        let middle = sorted(links(base));
+        let threshold = format!("aggregate.sinr_threshold_db={}", (middle[1] + middle[2]) / 2.0);
+        let skip = [base, &[&*threshold]].concat();
+        let zero = [&skip[..], &["aggregate.below_threshold=weight-zero"]].concat();
+        let (mut skipping, mut paying) = (Recording::new(&skip), Recording::new(&zero));
+        for (skipped, paid) in skipping.rounds(3).iter().zip(paying.rounds(3)) {
+            assert_eq!((skipped.outages, paid.outages), (2, 0), "{base:?}");
+            assert_eq!(paid.uplink_bytes, 2 * skipped.uplink_bytes);
+            assert_eq!(paid.downlink_bytes, 2 * skipped.downlink_bytes);
+            for (skipped, paid) in devices(skipped).iter().zip(devices(&paid)) {
+                assert!(paid.selected && paid.gradient_norm.is_some());
+                assert_eq!(paid.weight.to_bits(), skipped.weight.to_bits(), "{base:?}");
+                assert_eq!(paid.weight == 0.0, !skipped.selected);
+            }
+        }
+        assert!((0..4).all(|device| paying.history(device).len() == 3), "{base:?}");
+        assert_eq!(paying.federation.received().len(), 4);
+        assert_eq!(paying.federation.model(), skipping.federation.model(), "{base:?}");
+    }
+}
+
+/// Devices of weight 0 are on the air: the others hear the interference of all.
+#[test]
+fn weight_zero_interferes() {
+    let base = ["transmit.uplink=analog", "transmit.perfect_sic=false"];
+    let all = links(&base);
+    let threshold = format!("aggregate.sinr_threshold_db={}", sorted(all.clone())[0] + 0.01);
+    let changes = [&base[..], &[&*threshold, "aggregate.below_threshold=weight-zero"]].concat();
+    let record = federation(&changes).next_round().unwrap();
+    let heard: Vec<f64> = devices(&record).iter().map(|device| device.sinr_db).collect();
+    assert_eq!(heard, all);
+    assert_eq!(devices(&record).iter().filter(|device| device.weight == 0.0).count(), 1);
+}
+
+/// Nothing of weight enters the model or the allocator's memory, but every device pays.
+#[test]
+fn a_round_of_weight_zero_alone_leaves_the_model_as_it_is() {
+    let far = ["aggregate.sinr_threshold_db=200", "aggregate.below_threshold=weight-zero"];
+    let lapa = ["privacy.epsilon=4", "privacy.allocator=lapa", "learn.momentum=0.9"];
+    let mut recording = Recording::new(&[&far[..], &lapa].concat());
+    let before = recording.federation.model().parameters.clone();
+    for record in recording.rounds(3) {
+        assert!(devices(&record).iter().all(|device| device.selected && device.weight == 0.0));
+    }
+    assert_eq!(recording.federation.model().parameters, before);
+    assert!((0..4).all(|device| recording.history(device).len() == 3));
+    assert_eq!(recording.warnings.len(), 1, "{:?}", recording.warnings);
+}
+
 /// With fewer devices on the air, those that are left hear less interference.
 #[test]
 fn who_does_not_send_does_not_interfere() {

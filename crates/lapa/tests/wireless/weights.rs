@@ -17,6 +17,40 @@ fn samples_of(record: &RoundRecord) -> Vec<u32> {
     devices(record).iter().map(|device| device.samples).collect()
 }
 
+/// |D_k|·e^{1/max(D_k, 0.2)}, normalized, with the divergence of p_k from g written out.
+#[test]
+fn weights_by_divergence_follow_from_the_label_counts() {
+    let kl = |p: &[f64], g: &[f64]| -> f64 {
+        p.iter().zip(g).map(|(p, g)| if *p > 0.0 { p * p.ln() - p * g.ln() } else { 0.0 }).sum()
+    };
+    for rule in ["kl", "js"] {
+        let changes =
+            [format!("aggregate.rule={rule}"), format!("aggregate.{rule}.histograms=public")];
+        let mut federation = federation(&[&changes[0], &changes[1]]);
+        let counts = federation.partition().devices.clone();
+        let shares = |counts: &[u32]| -> Vec<f64> {
+            let total: u32 = counts.iter().sum();
+            counts.iter().map(|&count| f64::from(count) / f64::from(total)).collect()
+        };
+        let all = (0..10).map(|label| counts.iter().map(|d| d.label_counts[label]).sum());
+        let global = shares(&all.collect::<Vec<u32>>());
+        let terms = counts.iter().map(|device| {
+            let own = shares(&device.label_counts);
+            let middle: Vec<f64> = own.iter().zip(&global).map(|(p, g)| (p + g) / 2.0).collect();
+            let divergence = match rule {
+                "kl" => kl(&own, &global),
+                _ => kl(&own, &middle) / 2.0 + kl(&global, &middle) / 2.0,
+            };
+            device.samples.len() as f64 * (1.0 / divergence.max(0.2)).exp()
+        });
+        let terms: Vec<f64> = terms.collect();
+        let record = federation.next_round().unwrap();
+        for (weight, term) in weights_of(&record).into_iter().zip(&terms) {
+            assert_close(weight, term / terms.iter().sum::<f64>(), 1e-9);
+        }
+    }
+}
+
 /// Eq. (22) written out: the selected devices keep the weights of eq. (21) over all devices, and the
 /// others have none.
 #[test]

@@ -72,7 +72,7 @@ impl<'a> Table<'a> {
         let mut transmit = experiment.transmit.clone();
         if transmit.uplink.is_ideal() {
             // It costs nothing; what the links would cost says more.
-            transmit.uplink = UplinkConfig::Analog(AnalogConfig {});
+            transmit.uplink = UplinkConfig::Analog(AnalogConfig::default());
         }
         let uplink = transmit.uplink.build(&transmit).map_err(usage)?;
         let limits = limits(&experiment.aggregate);
@@ -152,7 +152,7 @@ impl<'a> Table<'a> {
             of(|link| link.sinr),
             of(|link| link.ser),
             of(|link| link.power.0),
-            of(|link| link.receiver_noise().sqrt()),
+            of(|link| link.receiver_noise.sqrt()),
         ) {
             let db = |ratio: f64| format!("{:.1}", Db::of(ratio).0);
             let dbm = |watt: f64| format!("{:.1}", Dbm::from(Watt(watt)).0);

@@ -13,7 +13,7 @@ use lapa::run::{RunFolder, is_free};
 use lapa_control::optimize::Ddpg;
 use lapa_control::optimize::ddpg::{Agent, Settings};
 use lapa_control::phases::{
-    Choice, Chooser, PhaseError, PowerMethod, check, execute_pilot, notes, with_powers,
+    Choice, Chooser, PhaseError, check, execute_pilots, notes, with_powers,
 };
 
 use super::run::{Screen, flow, stop_on_interrupt};
@@ -78,7 +78,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     // Powers that are given are what is to be replaced.
     experiment.control.power = PowerChoice::File;
     check(&experiment)?;
-    if chosen.contains(&PowerMethod::Ddpg) {
+    if chosen.contains(&PowerChoice::Ddpg) {
         let devices = experiment.partition.scheme.devices() as usize;
         Settings::from(experiment.control.ddpg).check_for(devices).map_err(PhaseError::from)?;
     }
@@ -110,23 +110,23 @@ fn compare(
     let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
     let mut screen = Screen::new(mode);
     mode.notice("pilot run:");
-    let pilot = execute_pilot(experiment, data, &place, Some(ledger.into()), &mut |event| {
+    let pilots = execute_pilots(experiment, data, &place, Some(ledger.into()), &mut |event| {
         screen.show(event)
     })?;
     screen.finish();
-    let Some(pilot) = pilot else {
+    let Some(pilots) = pilots else {
         return stopped(&format!(
             "stopped in the pilot run; continue with --pilot {}",
             place.display()
         ));
     };
-    let mut chooser = Chooser::new(experiment, pilot, data)?;
+    let mut chooser = Chooser::new(experiment, pilots, data)?;
     if let Some(agent) = agent {
         chooser.start_from(agent);
     }
     let mut choices = Vec::new();
     for optimizer in optimizers {
-        let mut progress = ChoiceProgress::new(mode, optimizer.name());
+        let mut progress = ChoiceProgress::new(mode, optimizer.to_string());
         let choice = chooser.choose(optimizer, &mut |event| {
             progress.show(&event);
             flow()
@@ -158,14 +158,14 @@ fn compare(
 fn best<'a>(choices: &'a [Choice], wanted: Option<&str>) -> Option<&'a Choice> {
     let mut candidates = choices
         .iter()
-        .filter(|choice| wanted.is_none_or(|wanted| wanted == choice.optimizer.name()));
+        .filter(|choice| wanted.is_none_or(|wanted| wanted == choice.optimizer.to_string()));
     let least = candidates.clone().map(|choice| choice.objective).reduce(f64::min)?;
     candidates.find(|choice| choice.objective <= least * (1.0 + 1e-9))
 }
 
 /// Values of `--only` and `--choose`.
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(PowerMethod::ALL.map(PowerMethod::name))
+    PossibleValuesParser::new(PowerChoice::METHODS.map(|method| method.to_string()))
 }
 
 /// Ledger that a pilot on private data is charged to: that of the given pilot, if there is one.
@@ -178,14 +178,16 @@ fn ledger(arguments: &Arguments, experiment: &Experiment, out: &Path) -> Result<
     Ok(given.or(configured).unwrap_or_else(|| out.join("ledger.db")))
 }
 
-fn optimizers(arguments: &Arguments) -> Result<Vec<PowerMethod>, Failure> {
+fn optimizers(arguments: &Arguments) -> Result<Vec<PowerChoice>, Failure> {
     let only = &arguments.only;
-    let chosen: Vec<PowerMethod> = PowerMethod::ALL
+    let chosen: Vec<PowerChoice> = PowerChoice::METHODS
         .into_iter()
-        .filter(|optimizer| only.is_empty() || only.iter().any(|name| name == optimizer.name()))
+        .filter(|optimizer| {
+            only.is_empty() || only.iter().any(|name| *name == optimizer.to_string())
+        })
         .collect();
     match &arguments.choose {
-        Some(wanted) if chosen.iter().all(|optimizer| optimizer.name() != wanted) => {
+        Some(wanted) if chosen.iter().all(|optimizer| optimizer.to_string() != *wanted) => {
             Err(Failure::usage(format!("--choose {wanted} is not among --only")))
         }
         _ => Ok(chosen),

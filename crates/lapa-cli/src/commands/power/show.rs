@@ -15,10 +15,13 @@ use crate::output::{Column, columns};
 
 /// A choice in one line.
 pub fn sentence(choice: &Choice) -> String {
+    let instead = choice.instead_of.map_or(String::new(), |method| {
+        format!("the powers of {method} are worse than equal power on the pilots: ")
+    });
     format!(
-        "{}: J is {:.3} times that of full power, T_th {}, total power {:.4} W; worst device ε {}, \
+        "{instead}{}: J is {:.3} times that of full power, T_th {}, total power {:.4} W; worst device ε {}, \
          {} without channel noise{}",
-        choice.optimizer.name(),
+        choice.optimizer,
         choice.objective_relative,
         rounds(&choice.switching_round),
         choice.total_power_w,
@@ -48,7 +51,7 @@ fn rounds(switching_round: &SwitchingRound) -> String {
 
 /// Columns of the table.
 const COLUMNS: [Column<Choice>; 9] = [
-    ("method", |choice| choice.optimizer.name().into()),
+    ("method", |choice| choice.optimizer.to_string()),
     (">J/full", |choice| format!("{:.4}", choice.objective_relative)),
     (">T_th", |choice| rounds(&choice.switching_round)),
     (">shortfall", |choice| round_up(choice.worst_under_noising)),
@@ -74,7 +77,8 @@ pub fn text(
         experiment.delta(),
         experiment.channel_trust(),
     );
-    if let Some(policy) = choices.iter().find_map(|choice| choice.policy_relative) {
+    let worse = |choice: &Choice| choice.policy_relative.filter(|j| *j > choice.objective_relative);
+    if let Some(policy) = choices.iter().find_map(worse) {
         text += &format!(
             "DDPG: the table shows the best action tried; the final policy alone reaches J/full \
              {policy:.4}.\n"
@@ -85,7 +89,7 @@ pub fn text(
 
 /// Gain and shortfall of the best choice, and the next command.
 fn conclusion(best: &Choice, out: &Path) -> String {
-    let (name, gain) = (best.optimizer.name(), 100.0 * (1.0 - best.objective_relative));
+    let (name, gain) = (best.optimizer, 100.0 * (1.0 - best.objective_relative));
     let mut text = if gain >= 0.05 {
         format!(
             "{name} lowers the noise terms of the bound by {gain:.1} % compared with full power.\n"
@@ -113,7 +117,7 @@ pub fn write(choices: &[Choice], out: &Path) -> Result<(), Failure> {
         Figure::new("Transmit power optimization", "Evaluations", "J relative to full power");
     let mut powers = Figure::new("Transmit power by device", "Device", "Power (W)");
     for choice in choices {
-        let name = choice.optimizer.name();
+        let name = choice.optimizer.to_string();
         let mut points: Vec<(f64, f64)> = choice
             .curve
             .iter()
@@ -124,7 +128,7 @@ pub fn write(choices: &[Choice], out: &Path) -> Result<(), Failure> {
         if let [(_, level)] = points[..] {
             points = vec![(1.0, level), (most, level)];
         }
-        curves = curves.line(Series::new(name, points));
+        curves = curves.line(Series::new(name.clone(), points));
         let points = choice.powers_w.iter().enumerate();
         let points = points.map(|(device, &power)| (device as f64, power));
         powers = powers.line(Series::new(name, points));

@@ -22,7 +22,7 @@ impl Stages {
     pub fn new(mode: Mode, control: &Control) -> Self {
         let pilot = match control.pilot {
             Pilot::Synthetic => "pilot run on synthetic digits (costs no privacy)",
-            Pilot::Private(_) => "pilot run on the devices' own data (charged to their budgets)",
+            Pilot::Private(_) => "pilot run on the devices' own data (charged to their ledger)",
         };
         Self { mode, pilot, reached: 0, choice: None }
     }
@@ -37,7 +37,7 @@ impl Stages {
             PhaseEvent::Optimizing { optimizer, progress } => {
                 self.reach(2, "optimizing transmit powers");
                 self.choice
-                    .get_or_insert_with(|| ChoiceProgress::new(self.mode, optimizer.name()))
+                    .get_or_insert_with(|| ChoiceProgress::new(self.mode, optimizer.to_string()))
                     .show(&progress);
             }
             PhaseEvent::Chosen(choice) => {
@@ -47,6 +47,10 @@ impl Stages {
             PhaseEvent::Run(event) => {
                 self.reach(3, "training");
                 return screen.show(event);
+            }
+            PhaseEvent::Judged(sentence) => {
+                screen.finish();
+                self.mode.notice(sentence);
             }
         }
         flow()

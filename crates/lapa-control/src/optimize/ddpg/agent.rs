@@ -56,6 +56,9 @@ pub struct Parameters {
     pub actor_target: Vec<f32>,
     /// Q'
     pub critic_target: Vec<f32>,
+    /// The second critic and its target, which make it TD3.
+    #[serde(default)]
+    pub twin: Option<[Vec<f32>; 2]>,
 }
 
 impl Sizes {
@@ -108,8 +111,8 @@ pub struct Learning {
 pub struct Losses {
     /// (1/N) Σ (y_i − Q(s_i, a_i))²
     pub critic: f64,
-    /// −(1/N) Σ Q(s_i, μ(s_i)), by the critic after its own step.
-    pub actor: f64,
+    /// −(1/N) Σ Q(s_i, μ(s_i)), by the critic after its own step; none where the actor waits.
+    pub actor: Option<f64>,
 }
 
 /// A network that learns, and the one that follows it.
@@ -151,8 +154,15 @@ pub struct Agent {
     learning: Learning,
     actor: Learner,
     critic: Learner,
+    /// TD3's second critic (Fujimoto, van Hoof & Meger 2018, arXiv 1802.09477).
+    twin: Option<Learner>,
+    /// Updates so far.
+    updates: u64,
     halves: [Half; 2],
 }
+
+/// Updates of TD3's critics for each one of its actor and targets.
+const DELAY: u64 = 2;
 
 /// Multiply-adds of a layer from which a batch is worth two threads: 128 × 128, batch 128.
 const WORTH_TWO_THREADS: usize = 1 << 21;
@@ -162,17 +172,26 @@ impl Agent {
     /// smaller than the others, so that first actions are near 0 and values near each other.
     pub fn new(sizes: Sizes, learning: Learning, rng: &mut Stream) -> Result<Self, AgentError> {
         let (actor, critic) = sizes.check()?.networks();
-        let mut initial = |network: &Network| {
-            let mut parameters = network.initial_parameters(rng);
-            for last in network.tensors().iter().rev().take(2) {
-                parameters[last.range.clone()].iter_mut().for_each(|value| *value *= 0.01);
-            }
-            parameters
-        };
-        let (actor, critic) = (initial(&actor), initial(&critic));
+        let (actor, critic) = (initial(&actor, rng), initial(&critic, rng));
         let (actor_target, critic_target) = (actor.clone(), critic.clone());
-        let parameters = Parameters { actor, critic, actor_target, critic_target };
+        let parameters = Parameters { actor, critic, actor_target, critic_target, twin: None };
         Self::with_parameters(sizes, learning, parameters)
+    }
+
+    /// The same agent with a second critic: TD3. One that has two keeps them.
+    pub fn with_twin(mut self, rng: &mut Stream) -> Self {
+        let twin = self.twin.take().unwrap_or_else(|| {
+            let critic = initial(&self.sizes.networks().1, rng);
+            Learner::new(critic.clone(), critic, self.learning.critic_rate)
+        });
+        self.twin = Some(twin);
+        self
+    }
+
+    /// The same agent with one critic: DDPG.
+    pub fn without_twin(mut self) -> Self {
+        self.twin = None;
+        self
     }
 
     /// An agent with these parameters.
@@ -182,12 +201,15 @@ impl Agent {
         parameters: Parameters,
     ) -> Result<Self, AgentError> {
         let (actor, critic) = sizes.check()?.networks();
-        let Parameters { actor: mu, critic: q, actor_target, critic_target } = parameters;
+        let Parameters { actor: mu, critic: q, actor_target, critic_target, twin } = parameters;
+        let [second, second_target] = twin.as_ref().map_or([&q, &critic_target], |[a, b]| [a, b]);
         for (network, given, expected) in [
             ("actor", &mu, actor.parameter_count()),
             ("critic", &q, critic.parameter_count()),
             ("actor_target", &actor_target, actor.parameter_count()),
             ("critic_target", &critic_target, critic.parameter_count()),
+            ("twin", second, critic.parameter_count()),
+            ("twin_target", second_target, critic.parameter_count()),
         ] {
             if given.len() != expected {
                 return Err(AgentError::Parameters { network, given: given.len(), expected });
@@ -199,6 +221,8 @@ impl Agent {
             learning,
             actor: Learner::new(mu, actor_target, learning.actor_rate),
             critic: Learner::new(q, critic_target, learning.critic_rate),
+            twin: twin.map(|[q, target]| Learner::new(q, target, learning.critic_rate)),
+            updates: 0,
             halves: [(); 2].map(|()| Half::new(sizes, &actor, &critic)),
         })
     }
@@ -215,6 +239,7 @@ impl Agent {
             critic: self.critic.parameters.clone(),
             actor_target: self.actor.target.clone(),
             critic_target: self.critic.target.clone(),
+            twin: self.twin.as_ref().map(|twin| [twin.parameters.clone(), twin.target.clone()]),
         }
     }
 
@@ -234,30 +259,52 @@ impl Agent {
         self.halves[0].value(&self.critic.parameters, state, action)
     }
 
-    /// One step of the critic, one of the actor, one of both targets. Large batches go to two
-    /// threads by halves, whose gradients are added in order: the result does not depend on threads.
+    /// One step of the critic, one of the actor, one of the targets; TD3 takes those of actor and
+    /// targets at every second update. Large batches go to two threads by halves, whose gradients
+    /// are added in order: the result does not depend on threads.
     ///
     /// # Panics
     /// If the batch is empty or its lengths do not fit.
     pub fn update(&mut self, batch: &Batch) -> Losses {
         let n = batch.rewards.len();
         assert!(n > 0, "an empty batch teaches nothing");
-        let Self { sizes, learning, actor, critic, halves } = self;
+        let Self { sizes, learning, actor, critic, twin, updates, halves } = self;
         let layer = (sizes.states + sizes.actions).max(sizes.hidden);
         let threads = 1 + usize::from(n * layer * sizes.hidden >= WORTH_TWO_THREADS && n > 1);
         let halves = &mut halves[..threads];
 
         let loss = over_batch(halves, n, |half, part| {
-            half.critic_gradient(*learning, actor, critic, batch, part)
+            let critics = [Some(&*critic), twin.as_ref()];
+            half.set_targets(*learning, actor, critics, batch, part.clone());
+            half.critic_gradient(critic, batch, part)
         });
         critic.step(halves.iter().map(|half| half.critic_gradient.as_slice()));
+        let critic_loss = loss / n as f64;
+        *updates += 1;
+        if let Some(twin) = twin {
+            over_batch(halves, n, |half, part| half.critic_gradient(twin, batch, part));
+            twin.step(halves.iter().map(|half| half.critic_gradient.as_slice()));
+            if !updates.is_multiple_of(DELAY) {
+                return Losses { critic: critic_loss, actor: None };
+            }
+            twin.follow(learning.soft_update as f32);
+        }
         let value =
             over_batch(halves, n, |half, part| half.actor_gradient(actor, critic, batch, part));
         actor.step(halves.iter().map(|half| half.actor_gradient.as_slice()));
         critic.follow(learning.soft_update as f32);
         actor.follow(learning.soft_update as f32);
-        Losses { critic: loss / n as f64, actor: -value / n as f64 }
+        Losses { critic: critic_loss, actor: Some(-value / n as f64) }
     }
+}
+
+/// The first parameters of a network, its last layer a hundredth of the usual.
+fn initial(network: &Network, rng: &mut Stream) -> Vec<f32> {
+    let mut parameters = network.initial_parameters(rng);
+    for last in network.tensors().iter().rev().take(2) {
+        parameters[last.range.clone()].iter_mut().for_each(|value| *value *= 0.01);
+    }
+    parameters
 }
 
 /// The sum of `work` over the batch: all of it at once, or one half after the other.

@@ -1,8 +1,11 @@
 //! Exploration: an action, changed at random.
 
+use lapa::config::DdpgVariant;
 use lapa::seed::Stream;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
+
+use super::agent::Agent;
 
 // These four were chosen by trial on experiments/control, seed 0.
 
@@ -14,9 +17,20 @@ const LEAST: f64 = 1.5;
 /// Share of them that are drawn anew instead of moved.
 const ANEW: f64 = 0.3;
 
+/// Standard deviation of the printed exploration, for which the paper has no number, and of TD3's.
+const CONSTANT_DEVIATION: f32 = 0.1;
+
+/// Adds Gaussian noise to every coordinate, within [−1, 1]: the paper's eq. (32).
+fn explore_all(action: &mut [f32], rng: &mut Stream) {
+    for a in action {
+        let noise: f32 = StandardNormal.sample(rng);
+        *a = (*a + CONSTANT_DEVIATION * noise).clamp(-1.0, 1.0);
+    }
+}
+
 /// Moves some coordinates by Gaussian noise, within [−1, 1], and draws others anew. At least one
 /// changes. `done` is how much of the search is over: the noise shrinks geometrically.
-pub(super) fn explore(action: &mut [f32], done: f64, rng: &mut Stream) {
+fn explore(action: &mut [f32], done: f64, rng: &mut Stream) {
     let (first, last) = DEVIATION;
     let deviation = (first * (last / first).powf(done)) as f32;
     let share = SHARE.max(LEAST / action.len() as f64);
@@ -31,6 +45,50 @@ pub(super) fn explore(action: &mut [f32], done: f64, rng: &mut Stream) {
             let noise: f32 = StandardNormal.sample(rng);
             (*a + deviation * noise).clamp(-1.0, 1.0)
         };
+    }
+}
+
+/// Source of actions during a search.
+pub(super) struct Explorer {
+    variant: DdpgVariant,
+    warm_up: u64,
+    steps: u64,
+    rng: Stream,
+    best: Option<(f64, Vec<f32>)>,
+}
+
+impl Explorer {
+    /// Exploration over `steps`, the first `warm_up` of them at random unless it is as printed.
+    pub fn new(variant: DdpgVariant, warm_up: u64, steps: u64, rng: Stream) -> Self {
+        let warm_up = if variant == DdpgVariant::Printed { 0 } else { warm_up };
+        Self { variant, warm_up, steps, rng, best: None }
+    }
+
+    /// The action of a step. As printed and by TD3 it is μ(s) + N; tuned, half of the exploring steps
+    /// start from the best action so far.
+    pub fn act(&mut self, step: u64, agent: &mut Agent, state: &[f32], action: &mut Vec<f32>) {
+        action.clear();
+        if step < self.warm_up {
+            let devices = agent.sizes().actions;
+            return action.extend((0..devices).map(|_| 2.0 * self.rng.random::<f32>() - 1.0));
+        }
+        if self.variant != DdpgVariant::Tuned {
+            action.extend_from_slice(agent.act(state));
+            return explore_all(action, &mut self.rng);
+        }
+        let done = (step - self.warm_up) as f64 / (self.steps - self.warm_up) as f64;
+        action.extend_from_slice(match &self.best {
+            Some((_, best)) if self.rng.random::<bool>() => best,
+            _ => agent.act(state),
+        });
+        explore(action, done, &mut self.rng);
+    }
+
+    /// Remembers the best action.
+    pub fn remember(&mut self, objective: f64, action: &[f32]) {
+        if self.best.as_ref().is_none_or(|(worth, _)| objective < *worth) {
+            self.best = Some((objective, action.to_vec()));
+        }
     }
 }
 

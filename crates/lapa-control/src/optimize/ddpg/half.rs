@@ -17,6 +17,8 @@ pub(super) struct Half {
     inputs: Vec<f32>,
     /// y_i
     targets: Vec<f32>,
+    /// Q'(s_i', ·), the least of both critics.
+    values: Vec<f32>,
     /// The gradient in a network's outputs.
     in_outputs: Vec<f32>,
     pub critic_gradient: Vec<f32>,
@@ -31,6 +33,7 @@ impl Half {
             critic: Function::new(Arc::clone(critic)),
             inputs: Vec::new(),
             targets: Vec::new(),
+            values: Vec::new(),
             in_outputs: Vec::new(),
             critic_gradient: vec![0.0; critic.parameter_count()],
             actor_gradient: vec![0.0; actor.parameter_count()],
@@ -43,29 +46,52 @@ impl Half {
         self.critic.forward(critic, &self.inputs, 1)[0]
     }
 
-    /// The gradient of (1/N) Σ (y_i − Q(s_i, a_i))² in the critic, of the transitions `part` of a
-    /// batch of N; y_i = r_i + ΥQ'(s_i', μ'(s_i')). Returns the sum of the squares.
-    pub fn critic_gradient(
+    /// Targets y_i = r_i + ΥQ'(s_i', μ'(s_i')) of the transitions `part` of a batch. With a twin, Q' is
+    /// the lower of both targets, at μ'(s_i') with noise, within [−1, 1].
+    pub fn set_targets(
         &mut self,
         learning: Learning,
         actor: &Learner,
-        critic: &Learner,
+        [critic, twin]: [Option<&Learner>; 2],
         batch: &Batch,
         part: Range<usize>,
-    ) -> f64 {
+    ) {
         let n = part.len();
         let Sizes { states, actions, .. } = self.sizes;
         self.targets.clear();
         self.targets.extend_from_slice(&batch.rewards[part.clone()]);
-        if learning.discount > 0.0 {
-            let next_states = rows(&batch.next_states, &part, states);
-            let next_actions = self.actor.forward(&actor.target, next_states, n);
-            side_by_side(self.sizes, next_states, next_actions, &mut self.inputs);
-            let values = self.critic.forward(&critic.target, &self.inputs, n);
-            for (target, &value) in self.targets.iter_mut().zip(values) {
-                *target += learning.discount as f32 * value;
+        if learning.discount == 0.0 {
+            return;
+        }
+        let next_states = rows(&batch.next_states, &part, states);
+        let next_actions = self.actor.forward(&actor.target, next_states, n);
+        side_by_side(self.sizes, next_states, next_actions, &mut self.inputs);
+        if !batch.smoothing.is_empty() {
+            let noise = rows(&batch.smoothing, &part, actions).chunks_exact(actions);
+            for (input, noise) in self.inputs.chunks_exact_mut(states + actions).zip(noise) {
+                let next_action = input[states..].iter_mut();
+                next_action.zip(noise).for_each(|(a, noise)| *a = (*a + noise).clamp(-1.0, 1.0));
             }
         }
+        self.values.clear();
+        self.values.resize(n, f32::INFINITY);
+        for critic in [critic, twin].into_iter().flatten() {
+            let values = self.critic.forward(&critic.target, &self.inputs, n);
+            self.values
+                .iter_mut()
+                .zip(values)
+                .for_each(|(least, &value)| *least = least.min(value));
+        }
+        for (target, &value) in self.targets.iter_mut().zip(&self.values) {
+            *target += learning.discount as f32 * value;
+        }
+    }
+
+    /// The gradient of (1/N) Σ (y_i − Q(s_i, a_i))² in a critic, of the transitions `part` of a
+    /// batch of N, whose targets are set. Returns the sum of the squares.
+    pub fn critic_gradient(&mut self, critic: &Learner, batch: &Batch, part: Range<usize>) -> f64 {
+        let n = part.len();
+        let Sizes { states, actions, .. } = self.sizes;
         let (states, actions) =
             (rows(&batch.states, &part, states), rows(&batch.actions, &part, actions));
         side_by_side(self.sizes, states, actions, &mut self.inputs);

@@ -1,8 +1,14 @@
 //! Deep deterministic policy gradient (Lillicrap et al. 2016, arXiv 1509.02971), as in the paper's
 //! Section IV: an actor proposes amplitudes, a critic learns what they are worth.
 //!
+//! `control.ddpg.variant` = "printed" is the paper's form: amplitudes as actions, −L as reward,
+//! Gaussian noise on every action, and the actor's own last output as the result. Points 1 to 6 below
+//! are then not so, but for T_th and amplitudes in a state, which keep their units; an L above
+//! ten times that of equal power counts as that.
+//!
 //! State s_n = [p^(n−1), T_th, L^(n−1)], action p^(n), reward by L(p^(n)), replay, target networks,
-//! Gaussian exploration. Differs from the paper:
+//! Gaussian exploration. `variant` = "td3" has the tuned actions, rewards and states, and learns as
+//! Fujimoto et al. (2018, arXiv 1802.09477). The default, "tuned", differs from the paper:
 //!
 //! 1. The actor's tanh stands for power in decibels around equal power (`task.rs`), since links
 //!    differ by orders of magnitude. The projection on the limits follows, as in the paper.
@@ -33,15 +39,15 @@ mod task;
 
 use std::ops::ControlFlow;
 
+use lapa::config::DdpgVariant;
 use lapa::seed::{Purpose, Stream, stream};
-use rand::RngExt;
 
 pub use agent::{Agent, AgentError, Learning, Losses, Parameters, Sizes};
 pub use replay::{Batch, Replay};
 pub use saved::SavedError;
 pub use settings::{Settings, SettingsError};
 
-use explore::explore;
+use explore::Explorer;
 
 use super::search::Search;
 use super::{OptimizeError, Optimizer, Optimum, Progress};
@@ -54,6 +60,7 @@ const NUMBER: u64 = 4;
 const INITIAL: u64 = 0;
 const EXPLORATION: u64 = 1;
 const REPLAY: u64 = 2;
+const TWIN: u64 = 3;
 
 /// Transitions remembered, and floats of all of them (256 MB), whichever is less.
 const MOST_TRANSITIONS: u64 = 100_000;
@@ -118,7 +125,11 @@ impl Ddpg {
                 Agent::new(sizes, learning, &mut random(seed, INITIAL))
             }
         };
-        Ok(agent.expect("settings, limits and agents were checked"))
+        let agent = agent.expect("settings, limits and agents were checked");
+        Ok(match self.settings.variant {
+            DdpgVariant::Td3 => agent.with_twin(&mut random(seed, TWIN)),
+            DdpgVariant::Tuned | DdpgVariant::Printed => agent.without_twin(),
+        })
     }
 }
 
@@ -130,19 +141,6 @@ fn random(seed: u64, what_for: u64) -> Stream {
 fn replay_capacity(steps: u64, Sizes { states, actions, .. }: Sizes) -> usize {
     let most = steps.min(MOST_TRANSITIONS) as usize;
     most.min(MOST_FLOATS / (2 * states + actions + 1)).max(1)
-}
-
-/// Action that an exploring step starts from: in half of the steps the best so far, else the actor's.
-fn start_of<'a>(
-    best: Option<&'a [f32]>,
-    agent: &'a mut Agent,
-    state: &[f32],
-    rng: &mut Stream,
-) -> &'a [f32] {
-    match best {
-        Some(best) if rng.random::<bool>() => best,
-        _ => agent.act(state),
-    }
 }
 
 impl Optimizer for Ddpg {
@@ -163,51 +161,51 @@ impl Optimizer for Ddpg {
         let devices = limits.devices();
         let mut agent = self.first_agent(devices, seed)?;
         let Sizes { states, actions, .. } = agent.sizes();
-        let (mut exploration, mut draws) = (random(seed, EXPLORATION), random(seed, REPLAY));
+        let mut draws = random(seed, REPLAY);
 
         let mut amplitudes = limits.equal();
         let equal = search.evaluation(&amplitudes)?;
-        let task = Task::new(limits, search.rounds(), amplitudes.clone(), equal.objective);
+        let variant = self.settings.variant;
+        let (rounds, equals) = (search.rounds(), amplitudes.clone());
+        let task = Task::new(variant, limits, rounds, equals, equal.objective);
         let mut first_state = Vec::new();
         task.state(&amplitudes, &equal, &mut first_state);
 
         let capacity = replay_capacity(all_steps, agent.sizes());
         let mut replay = Replay::new(states, actions, capacity);
         let warm_up = if self.start.is_some() { 0 } else { WARM_UP.min(all_steps / 10) };
+        let exploration = random(seed, EXPLORATION);
+        let mut explorer = Explorer::new(variant, warm_up, all_steps, exploration);
         // Batches may be larger than what there is to draw from; a tenth of it is enough to begin.
         let first_update = batch_size.min(capacity.div_ceil(10));
         let (mut batch, mut action) = (Batch::default(), Vec::new());
         let (mut state, mut next_state) = (Vec::new(), Vec::new());
-        let mut best: Option<(f64, Vec<f32>)> = None;
         for step in 0..all_steps {
             if step % u64::from(steps) == 0 {
                 state.clone_from(&first_state);
             }
-            action.clear();
-            if step < warm_up {
-                action.extend((0..devices).map(|_| 2.0 * exploration.random::<f32>() - 1.0));
-            } else {
-                let done = (step - warm_up) as f64 / (all_steps - warm_up) as f64;
-                let best = best.as_ref().map(|(_, action)| action.as_slice());
-                action.extend_from_slice(start_of(best, &mut agent, &state, &mut exploration));
-                explore(&mut action, done, &mut exploration);
-            }
+            explorer.act(step, &mut agent, &state, &mut action);
             task.amplitudes(&action, &mut amplitudes);
             let evaluation = search.evaluation(&amplitudes)?;
-            if best.as_ref().is_none_or(|(worth, _)| evaluation.objective < *worth) {
-                best = Some((evaluation.objective, action.clone()));
-            }
+            explorer.remember(evaluation.objective, &action);
             task.state(&amplitudes, &evaluation, &mut next_state);
             replay.push(&state, &action, task.reward(evaluation.objective), &next_state);
             std::mem::swap(&mut state, &mut next_state);
             if replay.len() >= first_update {
                 replay.sample(batch_size, &mut draws, &mut batch);
+                if variant == DdpgVariant::Td3 {
+                    batch.smooth(&mut draws);
+                }
                 agent.update(&batch);
             }
         }
         task.amplitudes(agent.act(&state), &mut amplitudes);
-        self.policy_objective = Some(search.evaluation(&amplitudes)?.objective);
+        let policy = search.evaluation(&amplitudes)?;
+        self.policy_objective = Some(policy.objective);
         self.trained = Some(agent);
-        search.finish(self.name())
+        match variant {
+            DdpgVariant::Printed => search.finish_at(amplitudes, policy, self.name()),
+            DdpgVariant::Tuned | DdpgVariant::Td3 => search.finish(self.name()),
+        }
     }
 }

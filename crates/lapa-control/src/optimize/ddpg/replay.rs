@@ -2,6 +2,7 @@
 
 use lapa::seed::Stream;
 use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
 
 /// The latest transitions (s, a, r, s'), up to a number of them.
 pub struct Replay {
@@ -25,6 +26,21 @@ pub struct Batch {
     pub rewards: Vec<f32>,
     /// States s' that followed.
     pub next_states: Vec<f32>,
+    /// Noise on the actions that follow s', as TD3 has it; empty without.
+    #[serde(default)]
+    pub smoothing: Vec<f32>,
+}
+
+impl Batch {
+    /// Draws the noise of TD3's target policy smoothing: N(0, 0.2²) within ±0.5 (Fujimoto et al.
+    /// 2018, Section 6.1).
+    pub fn smooth(&mut self, rng: &mut Stream) {
+        self.smoothing.clear();
+        self.smoothing.extend(self.actions.iter().map(|_| {
+            let noise: f32 = StandardNormal.sample(rng);
+            (0.2 * noise).clamp(-0.5, 0.5)
+        }));
+    }
 }
 
 impl Replay {
@@ -76,8 +92,8 @@ impl Replay {
     /// # Panics
     /// If there is none to draw.
     pub fn sample(&self, n: usize, rng: &mut Stream, batch: &mut Batch) {
-        let Batch { states, actions, rewards, next_states } = batch;
-        for field in [&mut *states, &mut *actions, &mut *rewards, &mut *next_states] {
+        let Batch { states, actions, rewards, next_states, smoothing } = batch;
+        for field in [&mut *states, &mut *actions, &mut *rewards, &mut *next_states, smoothing] {
             field.clear();
         }
         for _ in 0..n {

@@ -84,16 +84,20 @@ impl View for Floats<'_> {
 }
 
 impl Agent {
-    /// Writes actor, critic and targets; not what Adam remembers.
+    /// Writes actor, critics and targets; not what Adam remembers.
     pub fn save(&self, path: &Path) -> Result<(), SavedError> {
         let (actor, critic) = self.sizes().networks();
-        let Parameters { actor: mu, critic: q, actor_target, critic_target } = self.parameters();
-        let networks = [
+        let Parameters { actor: mu, critic: q, actor_target, critic_target, twin } =
+            self.parameters();
+        let mut networks = vec![
             ("actor", &actor, &mu),
             ("critic", &critic, &q),
             ("actor_target", &actor, &actor_target),
             ("critic_target", &critic, &critic_target),
         ];
+        if let Some([twin, target]) = &twin {
+            networks.extend([("twin", &critic, twin), ("twin_target", &critic, target)]);
+        }
         let tensors = networks.into_iter().flat_map(|(name, network, values)| {
             network.tensors().iter().map(move |tensor| {
                 let values = &values[tensor.range.clone()];
@@ -145,7 +149,10 @@ impl Agent {
                 None => Ok(parameters),
             }
         };
+        let has_twin = file.names().into_iter().any(|name| name.starts_with("twin."));
+        let twin = has_twin.then(|| Ok([read("twin", &critic)?, read("twin_target", &critic)?]));
         let parameters = Parameters {
+            twin: twin.transpose()?,
             actor: read("actor", &actor)?,
             critic: read("critic", &critic)?,
             actor_target: read("actor_target", &actor)?,

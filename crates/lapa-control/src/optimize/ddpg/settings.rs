@@ -1,6 +1,6 @@
 //! Settings of DDPG.
 
-use lapa::config::DdpgConfig;
+use lapa::config::{DdpgConfig, DdpgVariant};
 
 use super::agent::Learning;
 
@@ -12,6 +12,8 @@ const MOST_BYTES: f64 = (1u64 << 32) as f64;
 /// Settings of DDPG, as in `[control.ddpg]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
+    /// Form of the algorithm.
+    pub variant: DdpgVariant,
     /// Episodes, from 1.
     pub episodes: u32,
     /// Steps of an episode, from 1: each is one evaluation and one update.
@@ -39,6 +41,7 @@ pub struct SettingsError {
 impl From<DdpgConfig> for Settings {
     fn from(config: DdpgConfig) -> Self {
         Self {
+            variant: config.variant,
             episodes: config.episodes,
             steps: config.steps,
             hidden: config.hidden as usize,

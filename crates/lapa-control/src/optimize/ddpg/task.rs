@@ -1,5 +1,7 @@
 //! P1 as a task for an agent: states, actions, rewards.
 
+use lapa::config::DdpgVariant;
+
 use super::agent::Sizes;
 use crate::power::{Evaluation, Limits};
 
@@ -10,6 +12,9 @@ const DECADES: f64 = 3.0;
 /// Objectives count as at most e^10 times better or worse than at equal power.
 const MOST_LOGARITHM: f64 = 10.0;
 
+/// Objectives count as at most so many times that of equal power where they are not in logarithms.
+const MOST_PRINTED: f64 = 10.0;
+
 /// The scales of states, actions and rewards: the same for all steps of a search.
 pub(super) struct Task {
     limits: Limits,
@@ -17,6 +22,7 @@ pub(super) struct Task {
     /// The objective at equal power, or 1 where that is no scale.
     scale: f64,
     equal: Vec<f64>,
+    variant: DdpgVariant,
 }
 
 impl Task {
@@ -28,9 +34,24 @@ impl Task {
     }
 
     /// A task whose scale is what equal power is worth.
-    pub fn new(limits: Limits, rounds: u32, equal: Vec<f64>, worth: f64) -> Self {
+    pub fn new(
+        variant: DdpgVariant,
+        limits: Limits,
+        rounds: u32,
+        equal: Vec<f64>,
+        worth: f64,
+    ) -> Self {
         let scale = if worth > 0.0 && worth.is_finite() { worth } else { 1.0 };
-        Self { limits, rounds: f64::from(rounds.max(1)), scale, equal }
+        Self { limits, rounds: f64::from(rounds.max(1)), scale, equal, variant }
+    }
+
+    /// The objective as states and rewards have it: ln(L/L_equal), or L as the paper prints it, of
+    /// which no more than ten times L_equal counts.
+    fn worth(&self, objective: f64) -> f64 {
+        match self.variant {
+            DdpgVariant::Tuned | DdpgVariant::Td3 => self.logarithm(objective),
+            DdpgVariant::Printed => self.scale * self.logarithm(objective).exp().min(MOST_PRINTED),
+        }
     }
 
     /// ln(L/L_equal), within bounds; what is no number counts as the worst.
@@ -43,7 +64,7 @@ impl Task {
     }
 
     /// s = [p, T_th, L]: amplitudes in units of √P_0, the mean T_th over the devices in units of T,
-    /// and ln(L/L_equal).
+    /// and ln(L/L_equal), or L as printed, eq. (29).
     pub fn state(&self, amplitudes: &[f64], evaluation: &Evaluation, state: &mut Vec<f32>) {
         let most = self.limits.most_each_w().sqrt();
         state.clear();
@@ -51,20 +72,27 @@ impl Task {
         let switching = &evaluation.switching_round;
         let sum: f64 = switching.iter().map(|&round| f64::from(round)).sum();
         state.push((sum / switching.len().max(1) as f64 / self.rounds) as f32);
-        state.push(self.logarithm(evaluation.objective) as f32);
+        state.push(self.worth(evaluation.objective) as f32);
     }
 
-    /// The nearest feasible amplitudes to |p_k|² = 10^(3·a_k) times equal power.
+    /// The nearest feasible amplitudes to |p_k|² = 10^(3·a_k) times equal power; as printed, eq. (30),
+    /// to p_k = √P_0·(1 + a_k)/2.
     pub fn amplitudes(&self, action: &[f32], amplitudes: &mut Vec<f64>) {
         amplitudes.clear();
         let each = action.iter().zip(&self.equal);
-        amplitudes.extend(each.map(|(&a, equal)| equal * 10f64.powf(0.5 * DECADES * f64::from(a))));
+        let most = self.limits.most_each_w().sqrt();
+        amplitudes.extend(each.map(|(&a, equal)| match self.variant {
+            DdpgVariant::Tuned | DdpgVariant::Td3 => {
+                equal * 10f64.powf(0.5 * DECADES * f64::from(a))
+            }
+            DdpgVariant::Printed => 0.5 * most * (1.0 + f64::from(a)),
+        }));
         self.limits.project(amplitudes);
     }
 
-    /// r = −ln(L/L_equal)
+    /// r = −ln(L/L_equal); as printed, eq. (31), r = −L.
     pub fn reward(&self, objective: f64) -> f32 {
-        -self.logarithm(objective) as f32
+        -self.worth(objective) as f32
     }
 }
 
@@ -72,10 +100,34 @@ impl Task {
 mod tests {
     use super::*;
 
-    fn task() -> Task {
+    fn task_of(variant: DdpgVariant) -> Task {
         let limits = Limits::new(2, 0.02, 2.0, 4.0).unwrap();
         let equal = limits.equal();
-        Task::new(limits, 10, equal, 8.0)
+        Task::new(variant, limits, 10, equal, 8.0)
+    }
+
+    fn task() -> Task {
+        task_of(DdpgVariant::Tuned)
+    }
+
+    /// Eqs. (29) to (31): p in [0, √P_0], projected; L and −L themselves.
+    #[test]
+    fn the_printed_task_has_amplitudes_and_the_objective_itself() {
+        let task = task_of(DdpgVariant::Printed);
+        let mut amplitudes = Vec::new();
+        for (action, p) in [([-1.0, 0.0], [0.0, 1.0]), ([-0.5, -1.0], [0.5, 0.0])] {
+            task.amplitudes(&action, &mut amplitudes);
+            assert_eq!(amplitudes, p);
+        }
+        task.amplitudes(&[1.0, 1.0], &mut amplitudes);
+        assert!((amplitudes.iter().map(|p| p * p).sum::<f64>() - 2.0).abs() < 1e-9, "P_max");
+        assert!((task.reward(5.0) + 5.0).abs() < 1e-5 && task.reward(f64::NAN).is_finite());
+        let evaluation =
+            Evaluation { objective: 3.0, switching_round: vec![5, 5], worst_under_noising: 1.0 };
+        let mut state = Vec::new();
+        task.state(&[1.0, 0.5], &evaluation, &mut state);
+        assert_eq!(state[..3], [0.5, 0.25, 0.5]);
+        assert!((state[3] - 3.0).abs() < 1e-5);
     }
 
     /// Equal power is 1 W; P_0 is 4 W, so amplitudes count in units of 2.

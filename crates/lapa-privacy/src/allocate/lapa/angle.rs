@@ -2,6 +2,7 @@
 
 use std::f64::consts::PI;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pid::Noisy;
@@ -76,10 +77,35 @@ pub fn smooth(before: Option<Smoothed>, angle: f64) -> Smoothed {
 /// f(ϑ̃) = β(1 − exp(−exp(−β(ϑ̃ − 1)))), eq. (15), with the decay factor β: the dynamic
 /// contribution of a device.
 ///
-/// A smaller angle has a larger f and so gets more budget. Two sentences of the paper say the
-/// opposite of its formula; this is the formula.
+/// A smaller angle has a larger f. Two sentences of the paper say the opposite: [`Split::Text`].
 pub fn contribution(angle: f64, decay: f64) -> f64 {
     -decay * (-(-decay * (angle - 1.0)).exp()).exp_m1()
+}
+
+/// Direction in which the angle moves the budget of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// Eq. (15): a larger angle has a smaller f and so gets less budget.
+    #[default]
+    Formula,
+    /// The text: a larger angle gets more budget, a smaller one stronger protection.
+    Text,
+}
+
+impl Split {
+    /// f(ϑ̃) of eq. (15), or f(π − ϑ̃) by the text.
+    ///
+    /// Differs from the paper, which prints no formula for its text: f "is a monotonically
+    /// non-decreasing function with respect to the smoothed angle", and a device with a smaller
+    /// angle "should receive stronger privacy protection". ϑ̃ ↦ π − ϑ̃ maps angles onto angles, so
+    /// that f keeps its values and only their order is turned around.
+    pub fn contribution(self, angle: f64, decay: f64) -> f64 {
+        match self {
+            Self::Formula => contribution(angle, decay),
+            Self::Text => contribution(PI - angle, decay),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use crate::allocate::Basis;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PidError {
-    /// ‖g − g'‖, as printed. Runs away within a few rounds: noise raises it, which lowers the
-    /// budget, which raises the noise.
+    /// ‖g − g'‖, as printed. Diverges unless the gains are small: about 0.37 over σ_g·√(2q).
     Raw,
     /// ‖g − g'‖ / (‖g‖ + ‖g'‖). Under heavy noise it settles at 1/√2.
     Relative,
@@ -20,12 +19,32 @@ pub enum PidError {
 }
 
 impl PidError {
-    /// The measure for a basis unless one is given. The raw norm, as printed, runs away within a few
-    /// rounds: it must be asked for.
+    /// The measure for a basis unless one is given. The raw norm, as printed, needs gains that go
+    /// with the noise and the model: it must be asked for.
     pub fn default_for(basis: Basis) -> Self {
         match basis {
             Basis::Paper => Self::Relative,
             Basis::Certified => Self::Debiased,
+        }
+    }
+
+    /// K_p and K_s unless they are given; the paper prints no numbers.
+    ///
+    /// A change that is relative to the norms is at most 1, so that e ≤ K_p + K_s and any gains
+    /// keep a budget. The printed norm has a scale. Noise of standard deviation σ_g on each of the q
+    /// coordinates of the global gradient makes it ‖g − g'‖ ≈ σ_g·√(2q), and eq. (12) multiplies
+    /// that noise by exp(e) in the next round. With K = K_p + K_s·(m−1)/m and σ_g at an even budget,
+    /// e ↦ K·σ_g·√(2q)·exp(e). This map has a fixed point, e ≤ 1, if and only if
+    ///
+    /// K·σ_g·√(2q) ≤ max x·exp(−x) = 1/e ≈ 0.37,
+    ///
+    /// and otherwise e grows without bound. The part of the gradient that is no noise adds to e, so
+    /// the bound is a little lower still; the rest that is not spent is for later rounds and raises
+    /// it a little.
+    pub fn default_gain(self) -> f64 {
+        match self {
+            Self::Raw => 0.003,
+            Self::Relative | Self::Debiased => 0.1,
         }
     }
 }
@@ -80,8 +99,8 @@ pub struct Changes {
 }
 
 /// `e^[t] = K_p·E^(i_m) + K_s·(1/m)·ΣE^(i_s)`, eq. (11), over the sampled gradients i_1 < … < i_m:
-/// all of `window`, the oldest first, but the one at `left_out`. Nothing if that leaves fewer than
-/// two.
+/// all of `window`, the oldest first, but the one at `left_out`, which is never the current one, i_m.
+/// Nothing if that leaves fewer than two.
 ///
 /// Differs from the paper: the sum begins at the first pair of neighbors in the sample (m − 1
 /// terms), since the printed lower index n − m + 1 names an n that is nowhere defined.

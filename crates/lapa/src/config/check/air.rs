@@ -208,14 +208,22 @@ pub(super) fn channel_trust(experiment: &Experiment, document: &Document) -> Che
             "use transmit.uplink = \"analog\", or remove channel_trust",
         );
     }
-    if transmit.perfect_sic && transmit.access == Access::Noma {
+    if experiment.is_certified() && transmit.uplink.noise_part() != 0.5 {
+        return error(
+            "transmit.analog.variance",
+            "does not go with `transmit.analog.variance` = \"full\" and `privacy.basis` = \
+             \"certified\": of complex noise only half falls on a real coordinate",
+            "remove transmit.analog.variance, or use privacy.basis = \"paper\"",
+        );
+    }
+    if experiment.is_certified() && transmit.perfect_sic && transmit.access == Access::Noma {
         return error(
             "transmit.perfect_sic",
-            "does not go with `transmit.perfect_sic` = true and `transmit.access` = \"noma\": \
-             devices decoded from one signal share one receiver noise, and whoever knows the \
-             others' values takes most of it away",
-            "use transmit.access = \"orthogonal\" (noise of its own for each device), or \
-             transmit.perfect_sic = false",
+            "does not go with `transmit.perfect_sic` = true, `transmit.access` = \"noma\" and \
+             `privacy.basis` = \"certified\": devices decoded from one signal share one receiver \
+             noise, and whoever knows the others' values takes most of it away",
+            "use transmit.access = \"orthogonal\" (noise of its own for each device), \
+             transmit.perfect_sic = false, or privacy.basis = \"paper\"",
         );
     }
     if experiment.learn.sampling == BatchSampling::Poisson

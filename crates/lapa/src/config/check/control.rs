@@ -22,11 +22,17 @@ pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
             "set privacy.channel_trust (1 counts all of it), or control.noise = \"always\"",
         ));
     }
-    if control.noise.goes_by_sum() && experiment.is_certified() {
+    if let NoiseControl::Switch(switch) = control.noise
+        && control.noise.goes_by_sum()
+        && experiment.is_certified()
+    {
         return Err(document.error(
             &["control.switch.rule", "privacy.basis"],
-            "`control.switch.rule` = \"sum\" does not go with `privacy.basis` = \"certified\": a \
-             sum over devices protects none of them",
+            format!(
+                "`control.switch.rule` = {} does not go with `privacy.basis` = \"certified\": a \
+                 sum over devices protects none of them",
+                word(switch.rule)
+            ),
             "use control.switch.rule = \"per-device\", or privacy.basis = \"paper\"",
         ));
     }
@@ -84,16 +90,23 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
         return Err(document.error(
             &["control.evaluation", "control.pilot"],
             "`control.evaluation` = \"live\" does not go with `control.pilot` = \"private\": every \
-             evaluation would spend the devices' budgets",
+             evaluation would release updates of the devices' records",
             "use control.pilot = \"synthetic\", or evaluation = \"trace\"",
         ));
     }
-    if experiment.privacy.is_some() && !experiment.is_certified() {
+    // Basis paper enforces no budget.
+    if !experiment.is_certified() {
+        return Ok(());
+    }
+    if control.pilots > 1 {
         return Err(document.error(
-            &["control.pilot", "privacy.basis"],
-            "`control.pilot` = \"private\" needs `privacy.basis` = \"certified\": on basis paper \
-             no device has a budget that the pilot could be charged to",
-            "use control.pilot = \"synthetic\", or privacy.basis = \"certified\"",
+            &["control.pilots", "control.pilot"],
+            format!(
+                "`control.pilots` = {} does not go with `control.pilot` = \"private\" and \
+                 `privacy.basis` = \"certified\": every pilot would spend the devices' budgets",
+                control.pilots
+            ),
+            "use control.pilots = 1, or control.pilot = \"synthetic\"",
         ));
     }
     if experiment.learn.sampling == BatchSampling::Poisson

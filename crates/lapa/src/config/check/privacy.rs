@@ -80,6 +80,14 @@ pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
             "use privacy.noise = \"gaussian\", or privacy.basis = \"certified\"",
         ));
     }
+    if certified && privacy.noise == NoiseKind::ComplexGaussian {
+        return Err(document.error(
+            &["privacy.noise", "privacy.basis"],
+            "`privacy.noise` = \"complex-gaussian\" requires `privacy.basis` = \"paper\": its real \
+             part carries half of the noise that a proof needs",
+            "use privacy.noise = \"gaussian\", or privacy.basis = \"paper\"",
+        ));
+    }
     plan(privacy, learn, document)?;
     // Any pair without a proven sensitivity; the numbers do not matter here.
     let release = Release {
@@ -94,6 +102,7 @@ pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
         sigma_artificial: 1.0,
         sigma_channel: 0.0,
         kappa: 0.0,
+        shared_channel: false,
     };
     match release.sensitivity() {
         Err(error @ EventError::Pair { .. }) => Err(document.error(

@@ -25,6 +25,7 @@ fn an_empty_file_leaves_noise_and_powers_alone() {
         total_power_w: 15.0 * 0.075,
         least_power_w: 0.01 * (15.0 * 0.075),
         pilot: Pilot::Synthetic,
+        pilots: 1,
         evaluation: EvaluationChoice::Trace,
         bound: BoundForm::Corrected,
         smoothness: 45.0,
@@ -32,6 +33,7 @@ fn an_empty_file_leaves_noise_and_powers_alone() {
         dissimilarity: 1.0,
         cma_es: CmaEsConfig { evaluations: 40_000 },
         ddpg: DdpgConfig {
+            variant: DdpgVariant::Tuned,
             episodes: 200,
             steps: 200,
             hidden: 64,
@@ -134,8 +136,12 @@ fn a_sum_over_devices_is_refused_where_something_is_to_be_proved() {
          \"certified\": a sum over devices protects none of them\n  help: use control.switch.rule \
          = \"per-device\", or privacy.basis = \"paper\"",
     );
-    let text = format!("{}control = {{ noise = \"switch\", switch.rule = \"sum\" }}", paper());
-    assert!(read(&text).is_ok());
+    for rule in ["sum", "sum-latched"] {
+        let switch = format!("control = {{ noise = \"switch\", switch.rule = \"{rule}\" }}");
+        assert!(read(&format!("{}{switch}", paper())).is_ok());
+        let error = read(&format!("{TRUSTED}{switch}")).unwrap_err().to_string();
+        assert!(error.contains(&format!("`control.switch.rule` = \"{rule}\"")), "{error}");
+    }
 }
 
 #[test]
@@ -200,8 +206,8 @@ fn a_pilot_that_cannot_be_paid_for_is_refused() {
     refuses(
         "control = { pilot = \"private\", evaluation = \"live\" }",
         "lapa.toml:1:45: `control.evaluation` = \"live\" does not go with `control.pilot` = \
-         \"private\": every evaluation would spend the devices' budgets\n  help: use control.pilot \
-         = \"synthetic\", or evaluation = \"trace\"",
+         \"private\": every evaluation would release updates of the devices' records\n  help: use \
+         control.pilot = \"synthetic\", or evaluation = \"trace\"",
     );
     assert!(read("control.evaluation = \"live\"").is_ok());
     refuses(
@@ -212,11 +218,14 @@ fn a_pilot_that_cannot_be_paid_for_is_refused() {
     );
     assert!(read("privacy.epsilon = 2\ncontrol.pilot = \"private\"").is_ok());
     refuses(
-        "profile = \"paper\"\nprivacy.epsilon = 2\ncontrol.pilot = \"private\"",
-        "lapa.toml:3:17: `control.pilot` = \"private\" needs `privacy.basis` = \"certified\": on \
-         basis paper no device has a budget that the pilot could be charged to\n  help: use \
-         control.pilot = \"synthetic\", or privacy.basis = \"certified\"",
+        "privacy.epsilon = 2\ncontrol = { pilot = \"private\", pilots = 3 }",
+        "lapa.toml:2:41: `control.pilots` = 3 does not go with `control.pilot` = \"private\" and \
+         `privacy.basis` = \"certified\": every pilot would spend the devices' budgets\n  help: use \
+         control.pilots = 1, or control.pilot = \"synthetic\"",
     );
+    // Basis paper enforces no budget that they could break.
+    let paper = "profile = \"paper\"\nprivacy.initial_sigma = 2\n";
+    assert!(read(&format!("{paper}control = {{ pilot = \"private\", pilots = 3 }}")).is_ok());
     refuses(
         "privacy = { epsilon = 2, adjacency = \"replace-one\" }\ncontrol.pilot = \"private\"",
         "lapa.toml:2:17: `control.pilot` = \"private\" does not go with `privacy.adjacency` = \
@@ -300,4 +309,53 @@ fn written_controls_read_back_the_same() {
         assert_eq!(chosen.control.power, PowerChoice::File);
         assert_eq!(read(&chosen.to_toml()).unwrap(), chosen);
     }
+}
+
+/// Each printed form has one key, which the profile sets where the choice is made.
+#[test]
+fn the_printed_profile_sets_the_printed_forms() {
+    let text = "
+        profile = \"printed\"
+        privacy = { initial_sigma = 0.2, channel_trust = 1 }
+        transmit.uplink = \"analog\"
+        aggregate.rule = \"wasserstein\"
+        control.noise = \"switch\"
+    ";
+    let found = read(text).unwrap();
+    assert_eq!((found.learn.momentum, found.learn.clip), (0.0, Clip::Device));
+    let privacy = found.privacy.clone().unwrap();
+    assert_eq!(privacy.basis, lapa_privacy::allocate::Basis::Paper);
+    assert_eq!(privacy.noise, lapa_privacy::NoiseKind::ComplexGaussian);
+    let file = found.to_toml();
+    for line in [
+        "error = \"raw\"",
+        "metric = \"label-distance\"",
+        "floor = 0.001",
+        "renormalize = false",
+        "sic_order = \"index\"",
+        "variance = \"full\"",
+        "scale = \"fixed\"",
+        "rule = \"sum-latched\"",
+        "bound = \"printed\"",
+        "pilot = \"private\"",
+        "variant = \"printed\"",
+        "discount = 0.99",
+        "soft_update = 0.001",
+    ] {
+        assert!(file.contains(line), "{line} in {file}");
+    }
+    assert_eq!(read(&file).unwrap(), found, "the resolved file is the same experiment");
+    // What is given wins, and forms of other choices do not apply.
+    let other = read("profile = \"printed\"\nlearn.momentum = 0.9\ntransmit.uplink = \"digital\"");
+    assert_eq!(other.unwrap().learn.momentum, 0.9);
+    // What proves nothing does not go where something is to be proved.
+    let proved = "profile = \"printed\"\nlearn.clip = \"sample\"\nmodel.norm = \"group\"\n\
+                  privacy = { basis = \"certified\", epsilon = 8 }";
+    assert!(read(proved).is_ok());
+    refuses(
+        "privacy = { epsilon = 8, noise = \"complex-gaussian\" }",
+        "lapa.toml:1:34: `privacy.noise` = \"complex-gaussian\" requires `privacy.basis` = \"paper\": \
+         its real part carries half of the noise that a proof needs\n  help: use privacy.noise = \
+         \"gaussian\", or privacy.basis = \"paper\"",
+    );
 }

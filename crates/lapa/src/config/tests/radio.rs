@@ -1,7 +1,7 @@
 //! `[radio]`, `[transmit]` and `[aggregate]`: defaults and refusals.
 
 use lapa_wireless::fading::Fading;
-use lapa_wireless::noma::Receiver;
+use lapa_wireless::noma::{Receiver, SicOrder};
 use lapa_wireless::uplink::DigitalConfig;
 
 use super::{flags_refuse, read, refuses};
@@ -37,6 +37,8 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
         access: Access::Noma,
         receiver: Receiver::Matched,
         perfect_sic: true,
+        sic_order: SicOrder::Power,
+        scale: Scale::PerRelease,
         modulation: ModulationName::Qpsk,
         symbol_rate_hz: 1e6,
     };
@@ -44,6 +46,7 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
     let expected = Aggregate {
         rule: RuleConfig::Fedavg(FedavgConfig {}),
         threshold: Threshold::None,
+        below_threshold: BelowThreshold::Skip,
         none_selected: NoneSelected::Skip,
         renormalize: true,
     };
@@ -274,10 +277,11 @@ fn channel_noise_counts_only_where_it_can() {
         let error = read(&format!("{}transmit = {{ {uplink} }}", trusted(", epsilon = 1")));
         assert!(error.unwrap_err().message().contains("only coordinates sent as amplitudes"));
     }
-    let noma = "`transmit.perfect_sic` = true and `transmit.access` = \"noma\": devices decoded \
-                from one signal share one receiver noise, and whoever knows the others' values \
-                takes most of it away\n  help: use transmit.access = \"orthogonal\" (noise of its \
-                own for each device), or transmit.perfect_sic = false";
+    let noma = "`transmit.perfect_sic` = true, `transmit.access` = \"noma\" and `privacy.basis` = \
+                \"certified\": devices decoded from one signal share one receiver noise, and whoever \
+                knows the others' values takes most of it away\n  help: use transmit.access = \
+                \"orthogonal\" (noise of its own for each device), transmit.perfect_sic = false, or \
+                privacy.basis = \"paper\"";
     for uplink in ["analog", "signal"] {
         refuses(
             &format!("{}transmit.uplink = \"{uplink}\"", trusted(", epsilon = 1")),

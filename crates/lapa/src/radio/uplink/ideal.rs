@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Arrival, BuildUplink, PerLink, Uplink};
 use crate::config::Transmit;
 use crate::device::PrivateUpdate;
-use crate::radio::{Link, error_free};
+use crate::radio::Link;
 
 /// Parameters of uplink ideal: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +38,6 @@ impl PerLink for Ideal {
         link: &Link,
         _: &mut dyn Rng,
     ) -> Result<Arrival, UplinkError> {
-        Ok(Arrival { received: error_free(link.device, update), cut: 0 })
+        Ok(Arrival::new(update, link, 0.0, |_| 0))
     }
 }

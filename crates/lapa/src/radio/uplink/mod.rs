@@ -5,7 +5,7 @@ mod digital;
 mod ideal;
 mod signal;
 
-pub use analog::AnalogConfig;
+pub use analog::{AnalogConfig, Variance};
 pub use ideal::IdealConfig;
 
 use lapa_privacy::choices;
@@ -58,6 +58,11 @@ pub trait BuildUplink {
     /// True if coordinates are sent as amplitudes, so that the receiver's noise is on them.
     fn is_analog(&self) -> bool {
         false
+    }
+
+    /// Part of the receiver's noise variance that is on a coordinate: that of a symbol's real part.
+    fn noise_part(&self) -> f64 {
+        0.5
     }
 }
 

@@ -5,65 +5,51 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wasserstein::ByDistance;
+use super::wasserstein::{ByDistance, GroundMetric, default_floor};
 use super::{BuildRule, Rule};
 use crate::budget::Histograms;
 
-/// Parameters of rule kl.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct KlConfig {
-    /// Least divergence: smaller ones count as this, so that no device takes all.
-    #[schemars(range(min = 1e-3, max = 100))]
-    pub floor: f64,
-    /// Way of label histograms to the base station. The default follows privacy.
-    pub histograms: Histograms,
+/// The parameters of a rule by a divergence.
+macro_rules! rule {
+    ($(#[$about:meta])* $name:ident, $divergence:ident) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $name {
+            /// Least divergence: smaller ones count as this, so that no device takes all.
+            #[schemars(range(min = 1e-3, max = 100))]
+            pub floor: f64,
+            /// Way of label histograms to the base station. The default follows privacy.
+            pub histograms: Histograms,
+        }
+
+        impl Default for $name {
+            /// The floor of the Wasserstein distance in total variation.
+            fn default() -> Self {
+                let floor = default_floor(GroundMetric::TotalVariation);
+                Self { floor, histograms: Histograms::Exact }
+            }
+        }
+
+        impl BuildRule for $name {
+            fn build(&self, _: usize) -> Box<dyn Rule> {
+                Box::new(ByDistance::new(self.floor, $divergence))
+            }
+
+            fn histograms(&self) -> Option<Histograms> {
+                Some(self.histograms)
+            }
+        }
+    };
 }
 
-/// Parameters of rule js.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct JsConfig {
-    /// Least divergence: smaller ones count as this, so that no device takes all.
-    #[schemars(range(min = 1e-3, max = 100))]
-    pub floor: f64,
-    /// Way of label histograms to the base station. The default follows privacy.
-    pub histograms: Histograms,
+rule! {
+    /// Parameters of rule kl.
+    KlConfig, kl
 }
-
-/// Floor of both, as that of the Wasserstein distance in total variation.
-const FLOOR: f64 = 0.2;
-
-impl Default for KlConfig {
-    fn default() -> Self {
-        Self { floor: FLOOR, histograms: Histograms::Exact }
-    }
-}
-
-impl Default for JsConfig {
-    fn default() -> Self {
-        Self { floor: FLOOR, histograms: Histograms::Exact }
-    }
-}
-
-impl BuildRule for KlConfig {
-    fn build(&self, _: usize) -> Box<dyn Rule> {
-        Box::new(ByDistance::new(self.floor, kl))
-    }
-
-    fn histograms(&self) -> Option<Histograms> {
-        Some(self.histograms)
-    }
-}
-
-impl BuildRule for JsConfig {
-    fn build(&self, _: usize) -> Box<dyn Rule> {
-        Box::new(ByDistance::new(self.floor, js))
-    }
-
-    fn histograms(&self) -> Option<Histograms> {
-        Some(self.histograms)
-    }
+rule! {
+    /// Parameters of rule js.
+    JsConfig, js
 }
 
 /// Kullback–Leibler divergence Σ p_i·ln(p_i/g_i), in nats.

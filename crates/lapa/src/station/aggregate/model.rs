@@ -32,7 +32,7 @@ pub struct GlobalModel {
     /// Average of the parameters over the latest rounds, which is what is evaluated; empty without
     /// averaging.
     pub average: Vec<f32>,
-    /// Batch-norm statistics of the base station's own test images; empty without batch norm.
+    /// Batch-norm statistics of the base station's calibration images; empty without batch norm.
     pub statistics: Vec<f32>,
 }
 

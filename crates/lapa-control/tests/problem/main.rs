@@ -1,6 +1,8 @@
 //! P1 on a trace, against a slow twin that follows the definitions.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod twin;
 
 use std::ops::ControlFlow;
 
@@ -14,116 +16,19 @@ use lapa_privacy::accountant::{Accountant, Rdp, gdp};
 use lapa_privacy::{Adjacency, ClipUnit, Mechanism, NoiseKind, Release, Sampling};
 use proptest::prelude::*;
 use rand::RngExt;
-
-/// One round of one device.
-#[derive(Clone, Copy)]
-struct Cell {
-    weight: f64,
-    required: f64,
-    nu: f64,
-    quiet: f64,
-    trust: f64,
-}
-
-fn cell(trace: &Trace, powers: &[f64], round: usize, device: usize) -> Cell {
-    let (arrays, at) = (trace.arrays(), round * trace.devices() + device);
-    Cell {
-        weight: arrays.weights[at],
-        required: arrays.sigma_required[at],
-        nu: arrays.nu_at_watt[at] / powers[device],
-        quiet: arrays.quiet_scale_squared[device],
-        trust: arrays.trust[device],
-    }
-}
-
-/// The definitions, with a loop over all rounds for each question.
-struct Twin {
-    objective: f64,
-    switching_round: Vec<u32>,
-    under_noising: f64,
-    artificial: Vec<f64>,
-    channel: Vec<f64>,
-}
-
-fn twin(trace: &Trace, rule: NoiseRule, form: BoundForm, a: f64, amplitudes: &[f64]) -> Twin {
-    let powers: Vec<f64> = amplitudes.iter().map(|p| p * p).collect();
-    let (rounds, devices) = (trace.rounds(), trace.devices());
-    let cell = |round, device| cell(trace, &powers, round, device);
-    let sends = |round, device| cell(round, device).weight > 0.0;
-    let needs = |round: usize, device: usize| match rule {
-        NoiseRule::Always => true,
-        NoiseRule::Sum => {
-            let senders = (0..devices).filter(|&k| sends(round, k)).map(|k| cell(round, k));
-            let (mut required, mut channel) = (0.0, 0.0);
-            for c in senders {
-                required += c.required;
-                channel += (c.trust * c.quiet * c.nu).sqrt();
-            }
-            required > channel
-        }
-        NoiseRule::PerDevice | NoiseRule::TopUp => {
-            let c = cell(round, device);
-            c.weight > 0.0 && c.required.powi(2) > c.trust * c.quiet * c.nu
-        }
-    };
-    let mut switching_round = vec![0; devices];
-    for (device, switch) in switching_round.iter_mut().enumerate() {
-        for round in 1..=rounds {
-            if needs(round - 1, device) {
-                *switch = round as u32;
-            }
-        }
-    }
-    let (mut objective, mut worst) = (0.0, 1f64);
-    let (mut artificial, mut channel) = (Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        for (device, &switch) in switching_round.iter().enumerate() {
-            let c = cell(round - 1, device);
-            if c.weight == 0.0 {
-                artificial.push(0.0);
-                channel.push(0.0);
-                continue;
-            }
-            let added = match rule {
-                NoiseRule::TopUp => ((c.required.powi(2) - c.trust * c.nu * c.quiet)
-                    / (1.0 + c.trust * c.nu))
-                    .max(0.0),
-                _ if round as u32 <= switch => c.required.powi(2),
-                _ => 0.0,
-            };
-            // J counts all rounds up to the last that needs noise; a run judges each by itself.
-            let in_run = match rule {
-                NoiseRule::TopUp => added,
-                _ if needs(round - 1, device) => c.required.powi(2),
-                _ => 0.0,
-            };
-            let arrives = c.nu * (c.quiet + added);
-            let arrives_in_run = c.nu * (c.quiet + in_run);
-            objective += match form {
-                BoundForm::Corrected => {
-                    a.powi((rounds - round) as i32) * c.weight.powi(2) * (added + arrives)
-                }
-                BoundForm::Printed => {
-                    a.powi(round as i32 - 1) * c.weight.powi(2) * (c.quiet * c.nu + added)
-                }
-            };
-            worst = worst.max(c.required / (in_run + c.trust * arrives_in_run).sqrt());
-            artificial.push(in_run.sqrt());
-            channel.push(arrives_in_run.sqrt());
-        }
-    }
-    Twin { objective, switching_round, under_noising: worst, artificial, channel }
-}
+use twin::twin;
 
 fn any_kind() -> impl Strategy<Value = Kind> {
-    (1usize..6, 1usize..40, any::<bool>(), 0.1..=1f64, 0.01..=1f64, 0.1f64..20.0).prop_map(
-        |(devices, rounds, fading, sends, least_trust, required)| Kind {
+    let within = prop_oneof![Just(0.0), 0.01f64..4.0];
+    (1usize..6, 1usize..40, any::<bool>(), 0.1..=1f64, 0.01..=1f64, 0.1f64..20.0, within).prop_map(
+        |(devices, rounds, fading, sends, least_trust, required, within)| Kind {
             devices,
             rounds,
             fading,
             sends,
             least_trust,
             required,
+            within,
         },
     )
 }
@@ -237,6 +142,7 @@ fn a_small_trace_by_hand() {
         nu_at_watt: vec![1.0; 3],
         quiet_scale_squared: vec![2.0],
         trust: vec![1.0],
+        noise_within_scale: 0.0,
     };
     let trace = Trace::new(arrays).unwrap();
     let limits = Limits::new(1, 0.1, 4.0, 4.0).unwrap();
@@ -269,6 +175,7 @@ fn the_sum_rule_leaves_one_device_with_too_little() {
         nu_at_watt: vec![0.01, 3.61],
         quiet_scale_squared: vec![1.0, 1.0],
         trust: vec![1.0, 1.0],
+        noise_within_scale: 0.0,
     };
     let trace = Trace::new(arrays).unwrap();
     let of = |rule, amplitudes: &[f64]| {
@@ -304,7 +211,7 @@ fn a_device_without_power_makes_the_objective_infinite_unless_it_never_sends() {
             let noise = problem.noise(&[1.0, 0.0, 1.0, 0.5]).unwrap();
             assert!(noise.artificial.iter().chain(&noise.channel).all(|sigma| *sigma >= 0.0));
             assert_eq!(closed_form(&problem)[2], 0.0);
-            if trust == 0.0 && rule != NoiseRule::Sum {
+            if trust == 0.0 && !matches!(rule, NoiseRule::Sum | NoiseRule::SumLatched) {
                 // Nothing may be counted: artificial noise in every round that asks for it.
                 let last = problem.evaluate(&[1.0; 4]).unwrap().switching_round;
                 assert!(last[0] >= 18 && mute.switching_round[1] >= 18, "{rule:?} {last:?}");
@@ -389,6 +296,7 @@ fn release() -> Release {
         sigma_artificial: 0.0,
         sigma_channel: 0.0,
         kappa: 0.0,
+        shared_channel: false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The PID-like error as printed, which runs away.
+//! The PID-like error as printed, and the gains with which it trains (Section III-B).
 
 use super::allocators::Allocator;
 use lapa_report::plot::{Figure, Panels, Series};
@@ -13,14 +13,20 @@ fn relative() -> Curve {
     Allocator::Lapa.curve(BASE, 0.2)
 }
 
-fn printed() -> Curve {
-    let mut curve = relative().with("privacy.lapa.error=raw");
-    curve.name = "LAPA as printed".into();
+/// K_p = K_s of the printed norm: the first is its default.
+const GAINS: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
+
+fn printed(gain: f64) -> Curve {
+    let mut curve = relative()
+        .with("privacy.lapa.error=raw")
+        .with(format!("privacy.lapa.proportional={gain}"))
+        .with(format!("privacy.lapa.integral={gain}"));
+    curve.name = format!("as printed, K = {gain}");
     curve
 }
 
 pub fn curves() -> Vec<Curve> {
-    vec![relative(), printed()]
+    std::iter::once(relative()).chain(GAINS.map(printed)).collect()
 }
 
 pub fn chapter(seen: &Seen) -> Chapter {
@@ -41,13 +47,13 @@ pub fn chapter(seen: &Seen) -> Chapter {
     Chapter::new(
         "The PID-like error as printed",
         "All other figures use the relative change of the global gradient; the paper prints its \
-         norm. The reason is a feedback loop: noise increases the printed error, a larger error \
-         decreases the budget, and a smaller budget needs more noise.",
+         norm, and no gains. Noise increases the printed error, a larger error decreases the budget, \
+         and a smaller budget needs more noise. With small gains this settles; with K·σ_g·√(2q) above \
+         about 0.37, σ_g the noise on the global gradient, it does not.",
     )
     .picture(
         "as-printed",
-        "In the first rounds the noise of the printed form (median over the devices, seed 0) \
-         diverges.",
+        "With which gains does the printed norm train? (Noise: median over the devices, seed 0.)",
         Drawing::Panels(Panels::new("LAPA as printed").columns(2).panel(noise).panel(accuracy)),
     )
 }
