@@ -154,12 +154,19 @@ impl Ledger {
     /// Declarations of every run for its devices: run, data, device, epsilon, delta, capacity, and what
     /// was spent on the device by all runs.
     fn terms<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let declarations = lock(&self.inner).declarations().map_err(Raise::raise)?;
-        let row = |Declaration { run, data, device, budget, spent, .. }| {
-            dict!(py, "run": run, "data": data, "device": device, "epsilon": budget.epsilon,
-                  "delta": budget.delta, "capacity": budget.capacity, "spent": spent)
-        };
-        declarations.into_iter().map(row).collect()
+        let ledger = lock(&self.inner);
+        let declarations = ledger.declarations().map_err(Raise::raise)?;
+        let mut rows = Vec::new();
+        for Declaration { run, data, devices, budget, .. } in declarations {
+            let spending = ledger.spending(&data).map_err(Raise::raise)?;
+            for device in devices {
+                let spent = spending.get(&device).copied().unwrap_or_default();
+                rows.push(dict!(py, "run": &run, "data": &data, "device": device,
+                                "epsilon": budget.epsilon, "delta": budget.delta,
+                                "capacity": budget.capacity, "spent": spent)?);
+            }
+        }
+        Ok(rows)
     }
 
     /// Its path.

@@ -132,10 +132,10 @@ fn a_ledger_that_cannot_be_written_can_be_read() {
                 data: terms[0].data.clone(),
                 partition: terms[0].partition.clone(),
             };
-            let more = terms.iter().map(|declared| {
+            let more = terms.iter().flat_map(|declared| {
                 let mut terms = declared.budget.clone();
                 terms.epsilon += 1.0;
-                (declared.device, terms)
+                declared.devices.clone().map(move |device| (device, terms.clone()))
             });
             ledger.begin_run("more", &data, &more.collect::<Vec<_>>()).unwrap();
             fs::copy(place.join("shared.db-wal"), closed.join("shared.db-wal")).unwrap();

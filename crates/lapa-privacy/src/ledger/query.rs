@@ -1,5 +1,7 @@
 //! Queries of the ledger.
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
@@ -31,7 +33,7 @@ pub struct Entry {
     pub cost: f64,
 }
 
-/// The declaration of a run for a device.
+/// The declaration of a run for devices with one and the same budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
     /// The run.
@@ -40,31 +42,28 @@ pub struct Declaration {
     pub data: String,
     /// Hash of who holds which records.
     pub partition: String,
-    /// The device.
-    pub device: u32,
-    /// The budget.
+    /// The devices, from the first to the last.
+    pub devices: RangeInclusive<u32>,
+    /// The budget of each of them.
     pub budget: DeclaredBudget,
-    /// Spending on the device's data before the run began.
-    pub spent_at_start: f64,
-    /// Spending on the device's data, by all runs.
-    pub spent: f64,
 }
 
 impl Ledger {
-    /// Spending on a device's data by all runs, rounded up; `None` if no run declared
-    /// the device.
-    pub fn spent(&self, data: &str, device: u32) -> Result<Option<f64>, LedgerError> {
+    /// Spending on a device's data by all runs, rounded up; 0 before its first release.
+    pub fn spent(&self, data: &str, device: u32) -> Result<f64, LedgerError> {
         let sql = "SELECT spent FROM account WHERE data = ? AND device = ?";
-        one(&self.conn, sql, params![data, device], |row| row.get(0)).optional().at(&self.path)
+        let spent = one(&self.conn, sql, params![data, device], |row| row.get(0)).optional();
+        Ok(spent.at(&self.path)?.unwrap_or_default())
     }
 
-    /// Spending on a device's data, by all runs, before a run began; rounded up.
-    pub fn spent_at_start(&self, run: &str, device: u32) -> Result<f64, LedgerError> {
-        let sql = "SELECT start_spent FROM declared WHERE run = ? AND device = ?";
-        one(&self.conn, sql, params![run, device], |row| row.get(0))
-            .optional()
-            .at(&self.path)?
-            .ok_or_else(|| LedgerError::UnknownDevice { run: run.to_string(), device })
+    /// Spending on the data of each device that ever released something, by all runs; rounded up.
+    pub fn spending(&self, data: &str) -> Result<BTreeMap<u32, f64>, LedgerError> {
+        spending(&self.conn, data).at(&self.path)
+    }
+
+    /// The same, before a run began.
+    pub fn spending_before(&self, run: &str) -> Result<BTreeMap<u32, f64>, LedgerError> {
+        spending_before(&self.conn, run).at(&self.path)
     }
 
     /// True if nothing was ever released on this ledger.
@@ -92,7 +91,13 @@ impl Ledger {
     /// A device's releases in a run, in the order they were recorded.
     pub fn history(&self, run: &str, device: u32) -> Result<Vec<Entry>, LedgerError> {
         self.expect(run, device)?;
-        self.recorded("AND run = ? AND device = ?", params![run, device])
+        let mut history = Vec::new();
+        let keep = |entry| {
+            history.push(entry);
+            Ok::<_, LedgerError>(())
+        };
+        self.each("AND run = ? AND device = ?", params![run, device], keep)?;
+        Ok(history)
     }
 
     /// The last round of a run that is recorded, refusals included; 0 before the first.
@@ -101,72 +106,130 @@ impl Ledger {
         self.conn.query_row(sql, [run], |row| row.get(0)).at(&self.path)
     }
 
-    /// The releases of the time before a run began, in the order they were recorded.
-    pub fn releases_before(&self, run: &str) -> Result<Vec<Entry>, LedgerError> {
-        self.recorded("AND id <= (SELECT earlier FROM run WHERE run = ?)", [run])
+    /// Reads the releases of a run one by one, in the order they were recorded.
+    pub fn each_of_run<E: From<LedgerError>>(
+        &self,
+        run: &str,
+        read: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.each("AND run = ?", [run], read)
+    }
+
+    /// Reads the releases of the time before a run began one by one, in the order they were recorded.
+    pub fn each_before<E: From<LedgerError>>(
+        &self,
+        run: &str,
+        read: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.each("AND id <= (SELECT earlier FROM run WHERE run = ?)", [run], read)
+    }
+
+    /// Reads all releases one by one, in the order they were recorded.
+    pub fn each_release<E: From<LedgerError>>(
+        &self,
+        read: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.each("", [], read)
     }
 
     /// All releases, in the order they were recorded.
     pub fn releases(&self) -> Result<Vec<Entry>, LedgerError> {
-        self.recorded("", [])
+        let mut all = Vec::new();
+        self.each_release(|entry| {
+            all.push(entry);
+            Ok::<_, LedgerError>(())
+        })?;
+        Ok(all)
     }
 
-    /// Declarations of all runs, by data, device, and in the order the runs began.
+    /// Declarations of all runs, by data, devices, and in the order the runs began.
     pub fn declarations(&self) -> Result<Vec<Declaration>, LedgerError> {
-        let sql = "SELECT run, data, partition, device, kind, epsilon, delta, capacity,
-                   start_spent, spent FROM declared
-                   JOIN account USING (data, device) JOIN data USING (data)
-                   ORDER BY data, device, declared.rowid";
+        let sql = "SELECT run, data, partition, first, last, kind, epsilon, delta, capacity
+                   FROM declared JOIN run USING (run) JOIN data USING (data)
+                   ORDER BY data, first, run.rowid";
         let read = |row: &Row<'_>| {
-            let (run, data, partition, device) =
-                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-            let budget = DeclaredBudget::read(row, 4)?;
-            let (spent_at_start, spent) = (row.get(8)?, row.get(9)?);
-            Ok(Declaration { run, data, partition, device, budget, spent_at_start, spent })
+            let (run, data, partition) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (devices, budget) = DeclaredBudget::read(row, 3)?;
+            Ok(Declaration { run, data, partition, devices, budget })
         };
         all(&self.conn, sql, [], read).at(&self.path)
     }
 
     /// The run was begun with the device.
     fn expect(&self, run: &str, device: u32) -> Result<(), LedgerError> {
-        let has = |sql, params: &[&dyn rusqlite::ToSql]| {
-            self.conn.prepare_cached(sql).and_then(|mut sql| sql.exists(params)).at(&self.path)
-        };
-        if !has("SELECT 1 FROM run WHERE run = ?", &[&run])? {
+        let begun = self.conn.prepare_cached("SELECT 1 FROM run WHERE run = ?");
+        if !begun.and_then(|mut sql| sql.exists([run])).at(&self.path)? {
             return Err(LedgerError::NotBegun(run.into()));
         }
-        if !has("SELECT 1 FROM declared WHERE run = ? AND device = ?", &[&run, &device])? {
-            return Err(LedgerError::UnknownDevice { run: run.into(), device });
+        match capacity(&self.conn, run, device).at(&self.path)? {
+            Some(_) => Ok(()),
+            None => Err(LedgerError::UnknownDevice { run: run.into(), device }),
         }
-        Ok(())
     }
 
-    fn recorded(&self, only: &str, params: impl Params) -> Result<Vec<Entry>, LedgerError> {
+    fn each<E: From<LedgerError>>(
+        &self,
+        only: &str,
+        params: impl Params,
+        mut read: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
         let sql = format!(
             "SELECT run, data, partition, round, device, attempt, share, cost, event FROM record
              JOIN run USING (run) JOIN data USING (data)
              WHERE event IS NOT NULL {only} ORDER BY id"
         );
-        let read = |row: &Row<'_>| {
+        let mut statement = self.conn.prepare_cached(&sql).at(&self.path)?;
+        let mut rows = statement.query(params).at(&self.path)?;
+        while let Some(row) = rows.next().at(&self.path)? {
+            read(self.entry(row)?)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&self, row: &Row<'_>) -> Result<Entry, LedgerError> {
+        let event: String = row.get(8).at(&self.path)?;
+        let event = event_of(&event, &self.path)?;
+        let entry = || -> rusqlite::Result<Entry> {
             let (run, data, partition) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (round, device, attempt) = (row.get(3)?, row.get(4)?, row.get(5)?);
             let (granted, cost) = (row.get(6)?, row.get(7)?);
-            let event = event_of(&row.get::<_, String>(8)?, &self.path);
-            let entry = |event| Entry {
-                run,
-                data,
-                partition,
-                round,
-                device,
-                attempt,
-                event,
-                granted,
-                cost,
-            };
-            Ok(event.map(entry))
+            Ok(Entry { run, data, partition, round, device, attempt, event, granted, cost })
         };
-        all(&self.conn, &sql, params, read).at(&self.path)?.into_iter().collect()
+        entry().at(&self.path)
     }
+}
+
+/// The capacity that a run declared for a device; `None` if it declared none.
+pub(super) fn capacity(conn: &Connection, run: &str, device: u32) -> rusqlite::Result<Option<f64>> {
+    let sql = "SELECT last, capacity FROM declared WHERE run = ? AND first <= ?
+               ORDER BY first DESC LIMIT 1";
+    let read = |row: &Row<'_>| Ok((row.get::<_, u32>(0)?, row.get(1)?));
+    let found = one(conn, sql, params![run, device], read).optional()?;
+    Ok(found.filter(|(last, _)| *last >= device).map(|(_, capacity)| capacity))
+}
+
+/// Spending on the data of each device, by all runs.
+pub(super) fn spending(conn: &Connection, data: &str) -> rusqlite::Result<BTreeMap<u32, f64>> {
+    let sql = "SELECT device, spent FROM account WHERE data = ?";
+    Ok(all(conn, sql, [data], |row| row.try_into())?.into_iter().collect())
+}
+
+/// Spending on the data of each device before a run began: its costs, added as the accounts are.
+pub(super) fn spending_before(
+    conn: &Connection,
+    run: &str,
+) -> rusqlite::Result<BTreeMap<u32, f64>> {
+    let sql = "SELECT device, cost FROM record JOIN run USING (run), run AS new
+               WHERE new.run = ? AND run.data = new.data AND id <= new.earlier
+               AND event IS NOT NULL ORDER BY id";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([run])?;
+    let mut spent = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let sum = spent.entry(row.get(0)?).or_default();
+        *sum = super::add_up(*sum, row.get(1)?);
+    }
+    Ok(spent)
 }
 
 /// The row that a query gives.
@@ -190,10 +253,11 @@ pub(super) fn all<T>(
 }
 
 impl DeclaredBudget {
-    /// The columns kind, epsilon, delta and capacity from column `first` on.
-    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
-        let (kind, epsilon) = (row.get(first)?, row.get(first + 1)?);
-        Ok(Self { kind, epsilon, delta: row.get(first + 2)?, capacity: row.get(first + 3)? })
+    /// The columns first, last, kind, epsilon, delta and capacity from column `at` on.
+    pub(super) fn read(row: &Row<'_>, at: usize) -> rusqlite::Result<(RangeInclusive<u32>, Self)> {
+        let (kind, epsilon) = (row.get(at + 2)?, row.get(at + 3)?);
+        let budget = Self { kind, epsilon, delta: row.get(at + 4)?, capacity: row.get(at + 5)? };
+        Ok((row.get(at)?..=row.get(at + 1)?, budget))
     }
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, ToSql, Transaction, TransactionBehavior, param
 
 use super::error::{At, LedgerError};
 use super::place::Place;
-use super::query::{event_of, one};
+use super::query::{capacity, event_of, one};
 use super::seal::Seal;
 use super::{Ledger, Repeat, Request};
 use crate::Event;
@@ -248,23 +248,23 @@ impl Round<'_> {
     }
 
     fn charge(&self, device: u32, spent: f64) -> Result<(), LedgerError> {
-        let sql = "UPDATE account SET spent = ?1 FROM declared WHERE declared.run = ?2
-                   AND account.data = declared.data
-                   AND account.device = declared.device AND account.device = ?3";
+        let sql = "INSERT INTO account SELECT data, ?1, ?2 FROM run WHERE run = ?3
+                   ON CONFLICT (data, device) DO UPDATE SET spent = excluded.spent";
         let charged = self.tx.prepare_cached(sql);
-        let charged = charged.and_then(|mut sql| sql.execute(params![spent, self.run, device]));
+        let charged = charged.and_then(|mut sql| sql.execute(params![device, spent, self.run]));
         charged.at(self.path).map(drop)
     }
 
     /// Spending of a device over all runs, and the rest for this one.
     fn left(&self, device: u32) -> Result<(f64, f64), LedgerError> {
-        let sql = "SELECT spent, capacity FROM declared JOIN account USING (data, device)
-                   WHERE run = ? AND device = ?";
-        let (spent, capacity): (f64, f64) =
-            one(&self.tx, sql, params![self.run, device], |row| row.try_into())
-                .optional()
-                .at(self.path)?
-                .ok_or_else(|| LedgerError::UnknownDevice { run: self.run.to_string(), device })?;
+        let capacity = capacity(&self.tx, self.run, device)
+            .at(self.path)?
+            .ok_or_else(|| LedgerError::UnknownDevice { run: self.run.to_string(), device })?;
+        let sql = "SELECT spent FROM account JOIN run USING (data) WHERE run = ? AND device = ?";
+        let spent: Option<f64> = one(&self.tx, sql, params![self.run, device], |row| row.get(0))
+            .optional()
+            .at(self.path)?;
+        let spent = spent.unwrap_or_default();
         Ok((spent, left_of(capacity, spent)))
     }
 

@@ -14,11 +14,12 @@ use super::{BUSY_TIMEOUT, RETRY_PAUSE};
 const APPLICATION_ID: i64 = 0x6c61_7061;
 
 /// Version of the tables below.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
-/// `account.spent` is the sum of the costs in `record` over all runs, rounded up at every step;
-/// `run.earlier` is the last record of the time before the run, `declared.start_spent` the sum up to
-/// there. The triggers hold what the ledger promises even against a mistake in this program.
+/// `account.spent` is the sum of the costs in `record` over all runs, rounded up at every step; a
+/// device without a release has no row there. `run.earlier` is the last record of the time before the
+/// run. A row of `declared` is for all devices from `first` to `last`, so that a million equal budgets
+/// are one. The triggers hold what the ledger promises even against a mistake in this program.
 const TABLES: &str = "
 CREATE TABLE secret (
     key BLOB NOT NULL CHECK (length(key) = 32)
@@ -36,8 +37,6 @@ CREATE TABLE data (
 CREATE TABLE account (
     data   TEXT    NOT NULL REFERENCES data,
     device INTEGER NOT NULL,
-    kind   TEXT    NOT NULL,
-    delta  REAL    NOT NULL,
     spent  REAL    NOT NULL CHECK (spent >= 0),
     PRIMARY KEY (data, device)
 ) STRICT;
@@ -50,19 +49,19 @@ CREATE TABLE run (
 ) STRICT;
 
 CREATE TABLE declared (
-    run         TEXT    NOT NULL REFERENCES run,
-    device      INTEGER NOT NULL,
-    data        TEXT    NOT NULL,
-    epsilon     REAL    NOT NULL,
-    capacity    REAL    NOT NULL,
-    start_spent REAL    NOT NULL CHECK (start_spent >= 0),
-    PRIMARY KEY (run, device),
-    FOREIGN KEY (data, device) REFERENCES account
+    run      TEXT    NOT NULL REFERENCES run,
+    first    INTEGER NOT NULL CHECK (first >= 0),
+    last     INTEGER NOT NULL CHECK (last >= first),
+    kind     TEXT    NOT NULL,
+    epsilon  REAL    NOT NULL,
+    delta    REAL    NOT NULL,
+    capacity REAL    NOT NULL,
+    PRIMARY KEY (run, first)
 ) STRICT;
 
 CREATE TABLE record (
     id      INTEGER PRIMARY KEY,
-    run     TEXT    NOT NULL,
+    run     TEXT    NOT NULL REFERENCES run,
     device  INTEGER NOT NULL,
     round   INTEGER NOT NULL CHECK (round >= 0),
     attempt INTEGER NOT NULL CHECK (attempt >= 1),
@@ -71,10 +70,13 @@ CREATE TABLE record (
     cost    REAL    CHECK (cost >= 0),
     event   TEXT,
     UNIQUE (run, device, round, attempt),
-    FOREIGN KEY (run, device) REFERENCES declared,
     CHECK ((share IS NULL) = (event IS NULL) AND (cost IS NULL) = (event IS NULL))
 ) STRICT;
 
+CREATE TRIGGER records_are_declared BEFORE INSERT ON record WHEN NOT coalesce(
+    (SELECT last FROM declared WHERE run = NEW.run AND first <= NEW.device
+     ORDER BY first DESC LIMIT 1) >= NEW.device, FALSE)
+BEGIN SELECT RAISE(ABORT, 'only declared devices have records'); END;
 CREATE TRIGGER spent_never_falls BEFORE UPDATE ON account WHEN NEW.spent < OLD.spent
 BEGIN SELECT RAISE(ABORT, 'what was spent cannot fall'); END;
 CREATE TRIGGER accounts_are_kept BEFORE DELETE ON account

@@ -7,14 +7,12 @@ use sha2::{Digest, Sha256};
 /// Length of a ledger's key.
 pub(super) const KEY_BYTES: usize = 32;
 
-/// The tables under the seal and their columns. What was spent is left out: it follows from the
-/// records.
-pub(super) const SEALED: [(&str, &str); 6] = [
+/// The tables under the seal and their columns. Accounts are left out: they follow from the records.
+pub(super) const SEALED: [(&str, &str); 5] = [
     ("secret", "key"),
     ("data", "data, partition"),
-    ("account", "data, device, kind, delta"),
     ("run", "run, data, earlier, repeat"),
-    ("declared", "run, device, data, epsilon, capacity, start_spent"),
+    ("declared", "run, first, last, kind, epsilon, delta, capacity"),
     ("record", "id, run, device, round, attempt, asked, share, cost, event"),
 ];
 

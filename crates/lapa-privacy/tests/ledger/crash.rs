@@ -96,7 +96,7 @@ fn verify(path: &Path, release_file: &Path, replay: bool, last: &mut [f64], kill
     }
     for (device, last) in last.iter_mut().enumerate() {
         let device = device as u32;
-        let spent = ledger.spent("data", device).unwrap().unwrap_or(0.0);
+        let spent = ledger.spent("data", device).unwrap();
         assert!(spent >= *last, "kill {kill}: {spent} after {last}");
         *last = spent;
         let costs = releases.iter().filter(|r| r.device == device).map(|r| r.cost);

@@ -68,7 +68,8 @@ fn other_hands_are_noticed() {
     write(&path);
     let whole = fs::read(&path).unwrap();
     let free = "DROP TRIGGER spent_never_falls; DROP TRIGGER records_are_kept;
-                DROP TRIGGER records_do_not_change; DROP TRIGGER accounts_are_kept;";
+                DROP TRIGGER records_do_not_change; DROP TRIGGER accounts_are_kept;
+                DROP TRIGGER records_are_declared;";
     let triggers: String = {
         let database = Connection::open(&path).unwrap();
         let sql = "SELECT group_concat(sql, ';') FROM sqlite_schema WHERE type = 'trigger'";
@@ -83,18 +84,20 @@ fn other_hands_are_noticed() {
     );
     for sql in [
         "DROP TRIGGER spent_never_falls",
-        "CREATE TRIGGER forget AFTER INSERT ON record BEGIN UPDATE account SET delta = 0.5; END",
+        "CREATE TRIGGER forget AFTER INSERT ON record BEGIN UPDATE declared SET delta = 0.5; END",
         "CREATE VIEW more AS SELECT 1",
         "CREATE TABLE more (x)",
         "CREATE INDEX more ON record (cost)",
         &view,
         &edited("UPDATE account SET spent = spent / 2 WHERE device = 1"),
-        &edited("UPDATE account SET delta = 0.5"),
+        &edited("DELETE FROM account WHERE device = 1"),
+        &edited("UPDATE declared SET delta = 0.5"),
+        &edited("UPDATE declared SET last = 1"),
+        &edited("INSERT INTO account VALUES ('data', 9, 0.5)"),
         &edited("UPDATE record SET cost = 0 WHERE round = 7; UPDATE account SET spent = 0"),
         &edited("UPDATE record SET event = replace(event, '1.0', '9.0') WHERE device = 2"),
         &edited("UPDATE run SET earlier = 0"),
         &edited("UPDATE declared SET epsilon = 1"),
-        &edited("UPDATE declared SET start_spent = 0"),
         &edited("UPDATE run SET repeat = 'replay'"),
         &edited("UPDATE secret SET key = zeroblob(32)"),
         &edited("UPDATE seal SET digest = zeroblob(32)"),

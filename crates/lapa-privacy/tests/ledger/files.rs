@@ -46,8 +46,8 @@ fn a_read_only_ledger_reads_only() {
     writer.begin_run("run", &data(), &[(0, terms(1.0))]).unwrap();
     let mut reader = Ledger::open_read_only(&path).unwrap();
     round(&mut writer, ("run", 1), Repeat::Replay, &[request(0, 0.5)]).unwrap();
-    assert_eq!(reader.spent("data", 0).unwrap(), Some(0.5));
-    let error = reader.begin_run("other", &data(), &[]).unwrap_err();
+    assert_eq!(reader.spent("data", 0).unwrap(), 0.5);
+    let error = reader.begin_run("other", &data(), &[(0, terms(1.0))]).unwrap_err();
     assert!(matches!(error, LedgerError::ReadOnly { path: at } if at == path));
     drop((writer, reader));
     assert_eq!(Ledger::open_read_only(&path).unwrap().releases().unwrap().len(), 1);
@@ -102,11 +102,11 @@ fn a_ledger_of_another_version_is_refused() {
     let path = folder.path().join("ledger");
     write(&path);
     let other = rusqlite::Connection::open(&path).unwrap();
-    other.pragma_update(None, "user_version", 2).unwrap();
+    other.pragma_update(None, "user_version", 3).unwrap();
     drop(other);
     for opened in [Ledger::open(&path), Ledger::open_read_only(&path)] {
         let error = opened.unwrap_err();
-        assert!(matches!(error, LedgerError::Version { found: 2, known: 3, .. }));
+        assert!(matches!(error, LedgerError::Version { found: 3, known: 4, .. }));
         assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
         assert!(error.to_string().contains("use the program that wrote it"), "{error}");
     }

@@ -116,7 +116,7 @@ proptest! {
             }
         }
         for device in 0..2 {
-            let spent = ledger.spent("data", device as u32).unwrap().unwrap();
+            let spent = ledger.spent("data", device as u32).unwrap();
             prop_assert_eq!(spent, f64::from(twin.spent[device]) * UNIT);
             for (run, own) in RUNS.iter().zip(&twin.own) {
                 let recorded = ledger.own_spent(run, device as u32, None).unwrap();

@@ -22,10 +22,10 @@ fn a_device_gets_what_it_asks_for_until_nothing_is_left() {
     let rest = Grant::Released { share: 0.25, cost: 0.25, event: event(0.25), truncated: true };
     assert_eq!(ask(&mut ledger, 3), rest);
     assert_eq!(ask(&mut ledger, 4), Grant::Refused);
-    assert_eq!(ledger.spent("data", 7).unwrap(), Some(1.0));
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
-    assert_eq!(ledger.spent("data", 1).unwrap(), None);
-    assert_eq!(ledger.spent("other", 0).unwrap(), None);
+    assert_eq!(ledger.spent("data", 7).unwrap(), 1.0);
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.0);
+    assert_eq!(ledger.spent("data", 1).unwrap(), 0.0);
+    assert_eq!(ledger.spent("other", 0).unwrap(), 0.0);
     assert_eq!(ledger.own_spent("run", 7, None).unwrap(), 1.0);
     assert_eq!(ledger.own_spent("run", 7, Some(3)).unwrap(), 0.75);
     assert_eq!(ledger.own_spent("run", 7, Some(1)).unwrap(), 0.0);
@@ -53,7 +53,7 @@ fn less_than_the_floor_is_refused() {
     assert_eq!(cost(&ask(4, 0.5, 0.75)[0]), 0.5);
     // A replay decides as before, whatever the floor is now.
     assert_eq!(ask(1, 0.0, 0.25), [Grant::Refused]);
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 1.0);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_cost_below_the_share_leaves_the_rest() {
         .unwrap();
         assert_eq!(cost(&grants[0]), 0.5f64.powi(at as i32));
     }
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.875));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.875);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_seeded_repeat_is_the_same_release() {
         assert_eq!(round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap(), first);
         assert_eq!(round(&mut ledger, ("run", 2), Repeat::Replay, &requests).unwrap(), second);
     }
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 1.0);
     assert_eq!(ledger.releases().unwrap().len(), 3);
 }
 
@@ -124,12 +124,12 @@ fn a_different_repeat_is_a_conflict() {
     round(&mut ledger, ("run", 4), Repeat::Replay, &[request(0, 0.25)]).unwrap();
     let both = [request(7, 0.5), request(0, 0.5)];
     round(&mut ledger, ("run", 4), Repeat::Replay, &both).unwrap_err();
-    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.5));
+    assert_eq!(ledger.spent("data", 7).unwrap(), 0.0);
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.5);
     let both = [request(7, 0.5), request(0, 0.25)];
     round(&mut ledger, ("run", 4), Repeat::Replay, &both).unwrap();
-    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.5));
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.5));
+    assert_eq!(ledger.spent("data", 7).unwrap(), 0.5);
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.5);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_repeat_with_fresh_noise_is_charged_again() {
     for share in [0.25, 0.5] {
         round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, share)]).unwrap();
     }
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.75));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.75);
     assert_eq!(ledger.own_spent("run", 0, None).unwrap(), 0.75);
     let attempts: Vec<_> =
         ledger.releases().unwrap().iter().map(|r| (r.attempt, r.granted)).collect();
@@ -160,7 +160,7 @@ fn a_run_cannot_change_how_it_repeats() {
         error.to_string(),
         "run run began with charge-again for repeated rounds, not with replay"
     );
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.25));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.25);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_second_run_starts_from_what_is_left() {
     assert_eq!(grants.iter().map(cost).collect::<Vec<_>>(), [0.25, 0.5, 0.5]);
     assert_eq!(ledger.own_spent("second", 0, None).unwrap(), 0.25);
     assert_eq!(ledger.own_spent("run", 0, None).unwrap(), 0.75);
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 1.0);
 
     // Resumed, both get what was left when they began.
     assert_eq!(ledger.begin_run("second", &data(), &devices).unwrap(), [1.0, 0.25, 0.5]);
@@ -195,10 +195,14 @@ fn a_second_run_starts_from_what_is_left() {
     assert_eq!(ledger.begin_run("fourth", &other, &[(0, terms(1.0))]).unwrap(), [1.0]);
 
     let terms = ledger.declarations().unwrap();
-    let seen: Vec<_> = terms
-        .iter()
-        .map(|d| (&*d.data, d.device, &*d.run, d.budget.capacity, d.spent_at_start, d.spent))
-        .collect();
+    let seen = terms.iter().map(|d| {
+        let device = *d.devices.start();
+        assert_eq!(d.devices, device..=device);
+        let before = ledger.spending_before(&d.run).unwrap().get(&device).copied();
+        let (start, spent) = (before.unwrap_or_default(), ledger.spent(&d.data, device).unwrap());
+        (&*d.data, device, &*d.run, d.budget.capacity, start, spent)
+    });
+    let seen: Vec<_> = seen.collect();
     assert_eq!(
         seen,
         [
@@ -212,11 +216,15 @@ fn a_second_run_starts_from_what_is_left() {
             ("other", 0, "fourth", 1.0, 0.0, 0.0),
         ]
     );
-    assert_eq!(ledger.spent_at_start("second", 0).unwrap(), 0.75);
-    assert!(ledger.spent_at_start("run", 8).is_err());
     let all = ledger.releases().unwrap();
     for (run, earlier) in [("run", 0), ("second", 1), ("third", 4), ("fourth", 4)] {
-        assert_eq!(ledger.releases_before(run).unwrap(), all[..earlier], "{run}");
+        let mut before = Vec::new();
+        let keep = |entry| {
+            before.push(entry);
+            Ok::<_, LedgerError>(())
+        };
+        ledger.each_before(run, keep).unwrap();
+        assert_eq!(before, all[..earlier], "{run}");
     }
 }
 
@@ -250,7 +258,7 @@ fn runs_that_do_not_fit_are_refused() {
     for (data, devices, shown) in [
         (dealt, &devices[..], "data data and partition partition"),
         (data(), &devices[..1], "devices [0, 7]"),
-        (data(), &[(0, terms(1.0)), (8, terms(1.0))], "devices {0, 8}"),
+        (data(), &[(0, terms(1.0)), (8, terms(1.0))], "devices [0, 8]"),
         (data(), &[(0, terms(1.0)), (7, terms(2.0))], "capacity 2"),
         (data(), &[(0, smaller), (7, terms(1.0))], "epsilon 4"),
     ] {
@@ -302,7 +310,7 @@ fn rounds_without_meaning_are_refused() {
     assert!(matches!(ledger.own_spent("other", 0, None), Err(LedgerError::NotBegun { .. })));
     assert!(matches!(ledger.history("run", 3), Err(LedgerError::UnknownDevice { .. })));
     assert!(ledger.releases().unwrap().is_empty());
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.0));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.0);
     // Nobody asks.
     assert!(round(&mut ledger, ("run", 1), Repeat::Replay, &[]).unwrap().is_empty());
 }
@@ -316,7 +324,7 @@ fn round_0_is_charged_and_repeated_like_any_other() {
         assert!(matches!(grants[0], Grant::Released { cost: 0.25, .. }));
     }
     round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.5)]).unwrap();
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(0.75));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 0.75);
     assert_eq!(ledger.own_spent("run", 0, Some(1)).unwrap(), 0.25);
     assert_eq!(ledger.last_round("run").unwrap(), 1);
 }
@@ -347,7 +355,7 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
         assert!(matches!(ask(event(share), 0.5), LedgerError::Unrecordable { .. }));
     }
     assert!(ledger.releases().unwrap().is_empty());
-    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
+    assert_eq!(ledger.spent("data", 7).unwrap(), 0.0);
 
     // The caller's own error comes back as it is.
     #[derive(Debug)]
@@ -369,7 +377,7 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
     assert!(matches!(result, Err(Failed::Calibration)));
     let result = record_round(&mut ledger, "none", 1, Repeat::Replay, 0.0, &requests, &mut release);
     assert!(matches!(result, Err(Failed::Ledger)));
-    assert_eq!(ledger.spent("data", 7).unwrap(), Some(0.0));
+    assert_eq!(ledger.spent("data", 7).unwrap(), 0.0);
 }
 
 #[test]
@@ -391,7 +399,7 @@ fn no_noise_costs_infinity_for_ever() {
         cost(&round(&mut ledger, ("run", 3), Repeat::Replay, &[request(0, 0.5)]).unwrap()[0]),
         0.5
     );
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(inf));
+    assert_eq!(ledger.spent("data", 0).unwrap(), inf);
     assert_eq!(ledger.own_spent("run", 0, None).unwrap(), inf);
     assert_eq!(ledger.begin_run("second", &data(), &[(0, terms(1e300))]).unwrap(), [0.0]);
     assert_eq!(ask(&mut ledger, "second", 1), [Grant::Refused]);
@@ -408,5 +416,42 @@ fn charges_too_small_to_see_still_count() {
         .filter(|grants| grants[0] != Grant::Refused)
         .collect();
     assert_eq!(granted.len(), 10);
-    assert_eq!(ledger.spent("data", 0).unwrap(), Some(1.0 + 10.0 * f64::EPSILON));
+    assert_eq!(ledger.spent("data", 0).unwrap(), 1.0 + 10.0 * f64::EPSILON);
+}
+
+/// A million equal budgets are one row; those that differ are found by their place.
+#[test]
+fn equal_budgets_of_neighbors_are_declared_together() {
+    let mut ledger = Ledger::in_memory().unwrap();
+    let (small, large) = (terms(0.5), terms(1.0));
+    let budget = |device: u32| if device == 777_777 { &large } else { &small };
+    let devices: Vec<_> = (0..1_000_000).map(|device| (device, budget(device))).collect();
+    let left = ledger.begin_run("run", &data(), &devices).unwrap();
+    assert_eq!((left.len(), left[0], left[777_777]), (1_000_000, 0.5, 1.0));
+    let ranges: Vec<_> = ledger.declarations().unwrap().into_iter().map(|d| d.devices).collect();
+    assert_eq!(ranges, [0..=777_776, 777_777..=777_777, 777_778..=999_999]);
+
+    let ask = [request(5, 0.75), request(777_777, 0.75), request(999_999, 0.25)];
+    let grants = round(&mut ledger, ("run", 1), Repeat::Replay, &ask).unwrap();
+    assert_eq!(grants.iter().map(cost).collect::<Vec<_>>(), [0.5, 0.75, 0.25]);
+    let error = round(&mut ledger, ("run", 2), Repeat::Replay, &[request(1_000_000, 0.1)]);
+    assert!(matches!(error, Err(LedgerError::UnknownDevice { device: 1_000_000, .. })));
+    let spending = ledger.spending("data").unwrap();
+    assert_eq!(
+        spending.into_iter().collect::<Vec<_>>(),
+        [(5, 0.5), (777_777, 0.75), (999_999, 0.25)]
+    );
+
+    // A run that resumes declares the same, in any order; another device or budget is named.
+    let mut back: Vec<_> = devices.iter().rev().copied().collect();
+    assert_eq!(ledger.begin_run("run", &data(), &back).unwrap()[0], 0.5);
+    back[0].1 = &large;
+    let error = ledger.begin_run("run", &data(), &back).unwrap_err().to_string();
+    assert!(error.contains("device 999999 of"), "{error}");
+    let error = ledger.begin_run("run", &data(), &devices[1..]).unwrap_err().to_string();
+    assert!(error.contains("[0–999999]") && error.contains("[1–999999]"), "{error}");
+    // Kinds of filters hold for ranges that overlap.
+    let other = DeclaredBudget { kind: "\"rdp\"".into(), ..terms(1.0) };
+    let error = ledger.begin_run("second", &data(), &[(888_888, other)]).unwrap_err();
+    assert!(matches!(error, LedgerError::Terms { device: 888_888, .. }), "{error}");
 }

@@ -36,7 +36,7 @@ fn two_processes_cannot_overspend_together() {
         let exact: i128 = costs.map(|r| (r.cost * 2f64.powi(90)) as i128).sum();
         assert!(exact <= (CAPACITY * 2f64.powi(90)) as i128);
         // Everything was given out, but for rounding up.
-        let spent = ledger.spent("data", device).unwrap().unwrap();
+        let spent = ledger.spent("data", device).unwrap();
         assert_eq!(spent, CAPACITY);
         assert!(exact as f64 / 2f64.powi(90) > CAPACITY - 1e-12);
         for run in ["run 0", "run 1"] {

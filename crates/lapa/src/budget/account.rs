@@ -5,11 +5,11 @@ use lapa_privacy::{Adjacency, Event, Filter};
 
 use super::{DeviceBudget, Result};
 
-/// Spending of one device.
+/// Spending of one device. One that never spent anything has none.
+#[derive(Default)]
 pub(super) struct Account {
-    pub budget: DeviceBudget,
-    /// The most that this run may spend, in the filter's currency.
-    pub start: f64,
+    /// The most that this run may spend, in the filter's currency; `None` where its budget is whole.
+    pub start: Option<f64>,
     /// Spending of other runs on the same ledger before this one began.
     pub others: f64,
     /// The same, if no channel noise counts.
@@ -30,39 +30,24 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// An account with nothing spent by this run, and `others` by earlier ones.
-    pub fn new(budget: DeviceBudget, start: f64, others: f64) -> Self {
-        Self {
-            budget,
-            start,
-            others,
-            others_without_channel: others,
-            own: 0.0,
-            own_without_channel: 0.0,
-            claimed: 0.0,
-            switching_round: None,
-            has_switched: false,
-            declared: None,
-        }
-    }
-
-    /// Adds an event of this run and its cost.
-    pub fn charge(&mut self, round: u32, event: &Event, cost: f64) -> Result<()> {
+    /// Adds an event of this run and its cost to the spending of a device with this `budget`.
+    pub fn charge(
+        &mut self,
+        budget: &DeviceBudget,
+        round: u32,
+        event: &Event,
+        cost: f64,
+    ) -> Result<()> {
         self.own = add_up(self.own, cost);
-        let without_channel = self.budget.cost_without_channel(event, cost)?;
+        let without_channel = budget.cost_without_channel(event, cost)?;
         self.own_without_channel = add_up(self.own_without_channel, without_channel);
-        self.claimed += event.claimed_epsilon(self.budget.delta);
+        self.claimed += event.claimed_epsilon(budget.delta);
         if let Event::Release(release) = event {
             let last = if release.sigma_artificial > 0.0 { round } else { 0 };
             self.switching_round = self.switching_round.max(Some(last));
             self.has_switched |= last == 0;
         }
         Ok(())
-    }
-
-    /// The cost of a label histogram: a fraction of what the run may spend, ∞ without noise.
-    pub fn histogram_cost(&self, fraction: Option<f64>) -> f64 {
-        fraction.map_or(f64::INFINITY, |fraction| fraction * self.start)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The books of a run: the accounts of all devices in one ledger.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
-use lapa_privacy::Event;
 use lapa_privacy::allocate::Basis;
-use lapa_privacy::ledger::{DataKey, Ledger, Recorded, Repeat, Request, add_up};
+use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Recorded, Repeat, Request, add_up};
+use lapa_privacy::{Event, FilterKind};
 
 use super::account::Account;
 use super::amplitudes::Amplitudes;
@@ -76,7 +77,12 @@ pub(crate) struct Bid {
 pub struct Books {
     /// Name of the data in the ledger.
     pub(super) data: String,
-    pub(super) accounts: Vec<Account>,
+    /// The budget of each device; equal ones are shared.
+    pub(super) budgets: Vec<Arc<DeviceBudget>>,
+    /// The part of a budget that this run may spend; `None` for all of it.
+    fraction: Option<f64>,
+    /// The accounts of devices that ever spent or declared something themselves.
+    pub(super) accounts: BTreeMap<u32, Account>,
     pub(super) ledger: Ledger,
     pub(super) run: String,
     pub(super) repeat: Repeat,
@@ -96,39 +102,44 @@ impl Books {
     pub(crate) fn open(
         experiment: &Experiment,
         public_samples: &[u32],
-        mut budgets: Vec<DeviceBudget>,
+        mut budgets: Vec<Arc<DeviceBudget>>,
         coordinates: usize,
         mut ledger: Ledger,
         data: &DataKey,
         (run, repeat): (&str, Repeat),
     ) -> Result<Self> {
         let rounds = experiment.run.rounds;
-        let declared = ledger.declarations()?;
-        let resumed = declared.iter().any(|declared| declared.run == run);
-        let known = declared.iter().filter(|declared| declared.data == data.data);
-        let known: HashMap<u32, &str> =
-            known.map(|declared| (declared.device, &*declared.budget.kind)).collect();
+        let mut known = ledger.declarations()?;
+        let resumed = known.iter().any(|declared| declared.run == run);
+        known.retain(|declared| declared.data == data.data);
         if !known.is_empty() {
-            budgets = declare(experiment, public_samples, &|device| {
-                serde_json::from_str(known.get(&device)?).ok()
-            })?;
+            let mut kinds: HashMap<u32, FilterKind> = HashMap::new();
+            for known in &known {
+                if let Ok(kind) = serde_json::from_str(&known.budget.kind) {
+                    let devices = known.devices.clone().take(budgets.len());
+                    kinds.extend(devices.map(|device| (device, kind)));
+                }
+            }
+            let known = |device| kinds.get(&device).copied();
+            budgets = declare(experiment, public_samples, &known)?;
         }
         if !resumed {
             refuse_if_nothing_is_left(&ledger, data, rounds, &budgets)?;
         }
-        let listed: Vec<_> = (0..).zip(budgets.iter().map(DeviceBudget::declared)).collect();
-        let left = ledger.begin_run(run, data, &listed)?;
-        let mut accounts = Vec::with_capacity(budgets.len());
-        for ((device, budget), left) in (0..).zip(budgets).zip(left) {
-            let start = match (&budget.filter, experiment.budget_fraction()) {
-                (Some(filter), Some(fraction)) => left.min(fraction * filter.capacity()),
-                _ => left,
-            };
-            let others = ledger.spent_at_start(run, device)?;
-            accounts.push(Account::new(budget, start, others));
+        let left = begin(&mut ledger, run, data, &budgets)?;
+        let fraction = experiment.budget_fraction();
+        let mut accounts = BTreeMap::new();
+        for (device, others) in ledger.spending_before(run)? {
+            let Some(budget) = budgets.get(device as usize) else { continue };
+            let start = Some(left[device as usize].min(budget.part(fraction)));
+            let others_without_channel = others;
+            let spent = Account { start, others, others_without_channel, ..Account::default() };
+            accounts.insert(device, spent);
         }
         let mut books = Self {
             data: data.data.clone(),
+            budgets,
+            fraction,
             accounts,
             ledger,
             run: run.into(),
@@ -162,9 +173,9 @@ impl Books {
     /// where they share ε^T = `total`, over devices. 0 without noise.
     fn first_sigma(&self, total: Option<f64>) -> Result<f64> {
         let rounds = f64::from(self.rounds);
-        let shared = total.map(|total| total / (rounds * self.accounts.len() as f64));
+        let shared = total.map(|total| total / (rounds * self.budgets.len() as f64));
         let mut largest = 0f64;
-        for budget in self.accounts.iter().map(|account| &account.budget).filter(|b| b.noisy) {
+        for budget in distinct(&self.budgets).filter(|budget| budget.noisy) {
             let even = if budget.is_plan() { 1.0 } else { budget.capacity() / rounds };
             largest = largest.max(budget.required(shared.unwrap_or(even))?);
         }
@@ -173,17 +184,17 @@ impl Books {
 
     /// Spending of other runs on the ledger before this one, without channel noise.
     fn recost_others(&mut self) -> Result<()> {
-        self.accounts.iter_mut().for_each(|account| account.others_without_channel = 0.0);
-        for entry in self.ledger.releases_before(&self.run)? {
-            if entry.data != self.data {
-                continue;
-            }
-            if let Some(account) = self.accounts.get_mut(entry.device as usize) {
-                let cost = account.budget.cost_without_channel(&entry.event, entry.cost)?;
+        let Self { accounts, budgets, ledger, data, run, .. } = self;
+        accounts.values_mut().for_each(|account| account.others_without_channel = 0.0);
+        ledger.each_before(run, |entry| {
+            let account = accounts.get_mut(&entry.device).filter(|_| entry.data == *data);
+            if let Some(account) = account {
+                let budget = &budgets[entry.device as usize];
+                let cost = budget.cost_without_channel(&entry.event, entry.cost)?;
                 account.others_without_channel = add_up(account.others_without_channel, cost);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Grants, prices and records the releases of a round; refused devices are left out. When this
@@ -198,13 +209,13 @@ impl Books {
         let sum_suffices = self.sum_suffices(bids, &requests)?;
         let floors = bids.iter().map(|bid| self.budget(bid.device).floor(self.rounds));
         let floor = floors.fold(f64::INFINITY, f64::min);
-        let Self { ledger, run, repeat, accounts, amplitudes, .. } = self;
+        let Self { ledger, run, repeat, budgets, amplitudes, .. } = self;
         let offers = ledger.offer(run, round, *repeat, floor, &requests)?;
         let mut priced = Vec::with_capacity(bids.len());
         for (bid, granted) in bids.iter().zip(offers.granted()) {
             let Some(granted) = granted else { continue };
             let channel = amplitudes.as_ref().map(|by| (by, bid.receiver_noise));
-            let budget = &accounts[bid.device as usize].budget;
+            let budget = &budgets[bid.device as usize];
             priced.push(budget.price(granted, sum_suffices, channel)?);
         }
         let required: Vec<f64> = priced.iter().map(|priced| priced.sigma_required).collect();
@@ -231,11 +242,11 @@ impl Books {
     /// True if the channel suffices by the paper's sum over the devices, where that decides: now, or
     /// in an earlier round if the switch is latched.
     fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool> {
-        match self.accounts.first().map(|account| account.budget.rule) {
+        match self.budgets.first().map(|budget| budget.rule) {
             _ if !self.is_noisy() => return Ok(false),
             Some(NoiseRule::Sum) => {}
             Some(NoiseRule::SumLatched) if self.asked > 1 => {
-                if self.accounts.iter().any(|account| account.has_switched) {
+                if self.accounts.values().any(|account| account.has_switched) {
                     return Ok(true);
                 }
             }
@@ -262,9 +273,10 @@ impl Books {
         sigma_required: f64,
     ) -> Result<(Granted, Recorded)> {
         let (device, event) = (bid.device, recorded.event().clone());
-        let account = &mut self.accounts[device as usize];
-        account.charge(round, &event, recorded.cost())?;
-        let epsilon = account.budget.epsilon_of(&event, &mut self.odometer)?;
+        let budget = &self.budgets[device as usize];
+        let account = self.accounts.entry(device).or_default();
+        account.charge(budget, round, &event, recorded.cost())?;
+        let epsilon = budget.epsilon_of(&event, &mut self.odometer)?;
         self.warn_of_range(round, device, epsilon);
         let (mut scale, mut sigma_channel) = (1.0, 0.0);
         if let Some((amplitudes, receiver_noise)) = self.channel(bid) {
@@ -289,36 +301,44 @@ impl Books {
         fraction: Option<f64>,
     ) -> Result<Vec<Option<Recorded>>> {
         self.expect_a_file()?;
-        let accounts = (0..).zip(&self.accounts);
-        let requests: Vec<Request> = accounts
-            .map(|(device, account)| Request { device, cost: account.histogram_cost(fraction) })
+        let requests: Vec<Request> = (0..self.devices())
+            .map(|device| Request { device, cost: self.histogram_cost(device, fraction) })
             .collect();
         let offers = self.ledger.offer(&self.run, 0, self.repeat, 0.0, &requests)?;
         let mut releases = Vec::with_capacity(requests.len());
-        for (account, granted) in self.accounts.iter().zip(offers.granted()) {
+        for (budget, granted) in self.budgets.iter().zip(offers.granted()) {
             let Some(granted) = granted else { continue };
-            let Priced { event, cost, .. } = account.budget.price_histogram(granted)?;
+            let Priced { event, cost, .. } = budget.price_histogram(granted)?;
             releases.push((event, cost));
         }
         let recorded = offers.record(releases)?;
-        for (account, recorded) in self.accounts.iter_mut().zip(&recorded) {
-            if let Some(recorded) = recorded {
-                account.charge(0, recorded.event(), recorded.cost())?;
-            }
+        for recorded in recorded.iter().flatten() {
+            let device = recorded.device();
+            let account = self.accounts.entry(device).or_default();
+            let budget = &self.budgets[device as usize];
+            account.charge(budget, 0, recorded.event(), recorded.cost())?;
         }
         Ok(recorded)
     }
 
-    /// The cost of a device's label histogram: a `fraction` of what the run may spend on it.
+    /// The cost of a device's label histogram: a `fraction` of what the run may spend on it, ∞ without
+    /// noise.
     pub(crate) fn histogram_cost(&self, device: u32, fraction: Option<f64>) -> f64 {
-        self.accounts[device as usize].histogram_cost(fraction)
+        fraction.map_or(f64::INFINITY, |fraction| fraction * self.start(device))
+    }
+
+    /// The most that this run may spend on a device, in the filter's currency.
+    pub(super) fn start(&self, device: u32) -> f64 {
+        let start = self.accounts.get(&device).and_then(|account| account.start);
+        start.unwrap_or_else(|| self.budget(device).part(self.fraction))
     }
 
     /// Enters the declaration of a remote device: it holds itself to the budget ε `declared`, over
     /// all that it releases, and has `left` of it, which is the most that the run may spend on it.
     pub(crate) fn trust(&mut self, device: u32, declared: f64, left: f64) {
-        let account = &mut self.accounts[device as usize];
-        account.start = account.start.min(left);
+        let start = self.start(device).min(left);
+        let account = self.accounts.entry(device).or_default();
+        account.start = Some(start);
         account.declared = Some(declared);
     }
 
@@ -331,11 +351,11 @@ impl Books {
     }
 
     fn is_noisy(&self) -> bool {
-        self.accounts.first().is_some_and(|account| account.budget.noisy)
+        self.budgets.first().is_some_and(|budget| budget.noisy)
     }
 
     fn warn_of_delta(&mut self, public_samples: &[u32]) {
-        let delta = self.accounts.first().map_or(0.0, |account| account.budget.delta);
+        let delta = self.budgets.first().map_or(0.0, |budget| budget.delta);
         let fewest = public_samples.iter().min().copied().unwrap_or_default();
         if self.is_noisy() && delta * f64::from(fewest) >= 1.0 {
             self.warnings.push(format!(
@@ -347,7 +367,7 @@ impl Books {
 
     /// The paper counts the receiver's noise over NOMA, where devices share it.
     fn warn_of_shared_noise(&mut self) {
-        let Some(budget) = self.accounts.first().map(|account| &account.budget) else { return };
+        let Some(budget) = self.budgets.first() else { return };
         if budget.noisy && budget.release.shared_channel {
             self.warnings.push(format!(
                 "privacy.channel_trust = {} over NOMA with perfect cancellation: the paper counts \
@@ -386,17 +406,40 @@ impl Books {
             return Err(PrivacyError::LedgerBehind { run, recorded, asked, round });
         }
         self.asked = asked;
-        for (device, account) in (0..).zip(&mut self.accounts) {
-            for entry in self.ledger.history(&self.run, device)? {
-                // Round 0 is repeated unless the checkpoint has what came of it.
-                let done = entry.round <= round && (entry.round > 0 || known);
-                if done || self.repeat == Repeat::ChargeAgain {
-                    account.charge(entry.round, &entry.event, entry.cost)?;
-                }
+        let Self { ledger, accounts, budgets, repeat, run, .. } = self;
+        ledger.each_of_run(run, |entry| {
+            // Round 0 is repeated unless the checkpoint has what came of it.
+            let done = entry.round <= round && (entry.round > 0 || known);
+            if done || *repeat == Repeat::ChargeAgain {
+                let account = accounts.entry(entry.device).or_default();
+                let budget = &budgets[entry.device as usize];
+                account.charge(budget, entry.round, &entry.event, entry.cost)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
+}
+
+/// Declares the budgets of a run in its ledger; returns what is left for each device.
+fn begin(
+    ledger: &mut Ledger,
+    run: &str,
+    data: &DataKey,
+    budgets: &[Arc<DeviceBudget>],
+) -> Result<Vec<f64>> {
+    let mut shared: HashMap<*const DeviceBudget, Arc<DeclaredBudget>> = HashMap::new();
+    let mut declared = |budget: &Arc<DeviceBudget>| {
+        let new = || Arc::new(budget.declared());
+        Arc::clone(shared.entry(Arc::as_ptr(budget)).or_insert_with(new))
+    };
+    let listed: Vec<_> = (0..).zip(budgets.iter().map(&mut declared)).collect();
+    Ok(ledger.begin_run(run, data, &listed)?)
+}
+
+/// The budgets without repetition.
+fn distinct(budgets: &[Arc<DeviceBudget>]) -> impl Iterator<Item = &DeviceBudget> {
+    let mut seen = HashSet::new();
+    budgets.iter().filter(move |budget| seen.insert(Arc::as_ptr(budget))).map(|budget| &**budget)
 }
 
 /// Refuses a new run to which the ledger has nothing to give, before it leaves a trace there.
@@ -404,11 +447,12 @@ fn refuse_if_nothing_is_left(
     ledger: &Ledger,
     data: &DataKey,
     rounds: u32,
-    budgets: &[DeviceBudget],
+    budgets: &[Arc<DeviceBudget>],
 ) -> Result<()> {
+    let spending = ledger.spending(&data.data)?;
     let mut epsilon = 0.0f64;
     for (device, budget) in (0..).zip(budgets) {
-        let spent = ledger.spent(&data.data, device)?.unwrap_or_default();
+        let spent = spending.get(&device).copied().unwrap_or_default();
         if budget.filter.is_none() || budget.capacity() - spent >= budget.floor(rounds) {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! Declaration of budgets before round 1: the release of each device, and its filter.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use lapa_privacy::accountant::{Accountant, Pld, Rdp, gdp};
 use lapa_privacy::allocate::Basis;
@@ -94,14 +95,21 @@ pub(crate) fn declare(
     experiment: &Experiment,
     public_samples: &[u32],
     known: &dyn Fn(u32) -> Option<FilterKind>,
-) -> Result<Vec<DeviceBudget>> {
+) -> Result<Vec<Arc<DeviceBudget>>> {
     let certified = experiment.privacy.as_ref().filter(|_| experiment.is_certified());
     let mean = public_samples.iter().map(|&n| f64::from(n)).sum::<f64>()
         / public_samples.len().max(1) as f64;
-    // Devices with the same numbers share the work: a plan takes an accountant some time.
+    // Devices with the same numbers share a budget: a plan takes an accountant some time.
+    let mut shared: HashMap<u32, Vec<(Option<FilterKind>, Arc<DeviceBudget>)>> = HashMap::new();
     let mut filters: HashMap<(u64, String), Filter> = HashMap::new();
     let mut budgets = Vec::with_capacity(public_samples.len());
     for (device, &samples) in (0..).zip(public_samples) {
+        let known = certified.and_then(|_| known(device));
+        let made = shared.entry(samples).or_default();
+        if let Some((_, budget)) = made.iter().find(|(kind, _)| *kind == known) {
+            budgets.push(Arc::clone(budget));
+            continue;
+        }
         let release = release(experiment, samples);
         let mut filter = None;
         if let Some(privacy) = certified {
@@ -110,7 +118,6 @@ pub(crate) fn declare(
                 Release { sigma_artificial, ..release.clone() }.mechanism()
             });
             let noise = noisy.transpose()?.map(|mechanism| mechanism.noise_multiplier());
-            let known = known(device);
             let key = (noise.unwrap_or(0.0).to_bits(), format!("{known:?}"));
             if !filters.contains_key(&key) {
                 let new = Choice { experiment, privacy, noise, known }.filter(&release)?;
@@ -118,7 +125,7 @@ pub(crate) fn declare(
             }
             filter = filters.get(&key).cloned();
         }
-        budgets.push(DeviceBudget {
+        let budget = Arc::new(DeviceBudget {
             release,
             filter,
             basis: experiment.basis(),
@@ -127,6 +134,8 @@ pub(crate) fn declare(
             rule: NoiseRule::of(&experiment.control),
             trust: experiment.channel_trust(),
         });
+        made.push((known, Arc::clone(&budget)));
+        budgets.push(budget);
     }
     Ok(budgets)
 }

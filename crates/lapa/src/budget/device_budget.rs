@@ -55,6 +55,11 @@ impl DeviceBudget {
         self.filter.as_ref().map_or(f64::INFINITY, Filter::capacity)
     }
 
+    /// The part of the budget that a run may spend, in the filter's currency.
+    pub fn part(&self, fraction: Option<f64>) -> f64 {
+        fraction.map_or(1.0, |fraction| fraction) * self.capacity()
+    }
+
     /// ε of the budget; ∞ where nothing is enforced.
     pub fn epsilon(&self) -> f64 {
         self.filter.as_ref().map_or(f64::INFINITY, |filter| filter.budget().epsilon())

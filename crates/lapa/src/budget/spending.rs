@@ -3,6 +3,7 @@
 use lapa_privacy::ledger::{Entry, Ledger, add_up};
 use lapa_privacy::{Filter, Release};
 
+use super::account::Account;
 use super::amplitudes::Amplitudes;
 use super::{Books, DeviceBudget, Result};
 
@@ -19,45 +20,51 @@ impl Books {
     /// Spending of a device: proven ε, over this run and what others had spent before
     /// it on the same ledger, and the paper's sum over this run.
     pub fn spent(&mut self, device: u32) -> Result<Spent> {
-        let account = &self.accounts[device as usize];
+        let Some(account) = self.accounts.get(&device) else {
+            return Ok(Spent { claimed: 0.0, provable: 0.0 });
+        };
         let spent = add_up(account.others, account.own);
-        let provable = account.budget.provable(spent, &mut self.odometer)?;
+        let provable = self.budgets[device as usize].provable(spent, &mut self.odometer)?;
         Ok(Spent { claimed: account.claimed, provable })
     }
 
-    /// Proven ε of a device's releases if no channel noise is counted.
-    pub fn spent_without_channel(&mut self, device: u32) -> Result<f64> {
-        let account = &self.accounts[device as usize];
-        let spent = add_up(account.others_without_channel, account.own_without_channel);
-        account.budget.provable(spent, &mut self.odometer)
+    /// Proven ε of the worst device's releases if no channel noise is counted.
+    pub fn worst_without_channel(&mut self) -> Result<f64> {
+        let mut worst = 0.0f64;
+        for (&device, account) in &self.accounts {
+            let spent = add_up(account.others_without_channel, account.own_without_channel);
+            let budget = &self.budgets[device as usize];
+            worst = worst.max(budget.provable(spent, &mut self.odometer)?);
+        }
+        Ok(worst)
     }
 
-    /// The paper's sum of epsilons of a device over this run.
-    pub fn claimed(&self, device: u32) -> f64 {
-        self.accounts[device as usize].claimed
+    /// The paper's sums of epsilons over this run, of each device that released something.
+    pub fn claimed(&self) -> impl Iterator<Item = f64> {
+        self.accounts.values().map(|account| account.claimed)
     }
 
-    /// For each device, what can be proved of all that the ledger has of it by now, and the
-    /// largest budget that any run declared for it (0 where nothing is enforced), or that the device
-    /// declared by itself, if it is elsewhere.
-    pub fn ledger_readings(&mut self) -> Result<Vec<(f64, f64)>> {
-        let mut declared = vec![0.0f64; self.accounts.len()];
+    /// Proven ε of all that the ledger has of the worst device by now, and the largest budget that any
+    /// run declared for a device (0 where nothing is enforced), or that a device declared by itself, if
+    /// it is elsewhere.
+    pub fn ledger_reading(&mut self) -> Result<(f64, f64)> {
+        let own = |(_, account): (_, &Account)| account.declared;
+        let mut declared = self.accounts.iter().filter_map(own).fold(0.0, f64::max);
         for declaration in self.ledger.declarations()? {
-            let epsilon = declaration.budget.epsilon;
-            if declaration.data != self.data || epsilon.is_infinite() {
-                continue;
-            }
-            if let Some(largest) = declared.get_mut(declaration.device as usize) {
-                *largest = largest.max(epsilon);
+            let (epsilon, devices) = (declaration.budget.epsilon, declaration.devices);
+            let remote = self.accounts.range(devices.clone()).filter_map(own).count();
+            let all_remote = remote as u64 > u64::from(devices.end() - devices.start());
+            if declaration.data == self.data && epsilon.is_finite() && !all_remote {
+                declared = declared.max(epsilon);
             }
         }
-        let mut readings = Vec::with_capacity(declared.len());
-        for ((device, account), declared) in (0..).zip(&self.accounts).zip(declared) {
-            let spent = self.ledger.spent(&self.data, device)?.unwrap_or_default();
-            let provable = account.budget.provable(spent, &mut self.odometer)?;
-            readings.push((provable, account.declared.unwrap_or(declared)));
+        let mut worst = 0.0f64;
+        for (device, spent) in self.ledger.spending(&self.data)? {
+            if let Some(budget) = self.budgets.get(device as usize) {
+                worst = worst.max(budget.provable(spent, &mut self.odometer)?);
+            }
         }
-        Ok(readings)
+        Ok((worst, declared))
     }
 
     /// The last round of this run that the ledger has; 0 before the first.
@@ -77,7 +84,7 @@ impl Books {
 
     /// The budget of a device.
     pub(super) fn budget(&self, device: u32) -> &DeviceBudget {
-        &self.accounts[device as usize].budget
+        &self.budgets[device as usize]
     }
 
     /// The filter of a device, declared before round 1; `None` where nothing is enforced.
@@ -87,13 +94,12 @@ impl Books {
 
     /// Budget that is left to this run on a device, in the filter's currency.
     pub fn left(&self, device: u32) -> f64 {
-        let account = &self.accounts[device as usize];
-        account.start - account.own
+        self.start(device) - self.accounts.get(&device).map_or(0.0, |account| account.own)
     }
 
     /// True if devices are remote, so that their budgets are what they declare.
     pub fn on_trust(&self) -> bool {
-        self.accounts.iter().any(|account| account.declared.is_some())
+        self.accounts.values().any(|account| account.declared.is_some())
     }
 
     /// Release of a device, noise apart.
@@ -127,11 +133,11 @@ impl Books {
     /// T_th of a device so far: the last round in which it added artificial noise, 0 if it added
     /// none; none before its first release.
     pub fn switching_round(&self, device: u32) -> Option<u32> {
-        self.accounts[device as usize].switching_round
+        self.accounts.get(&device).and_then(|account| account.switching_round)
     }
 
     /// Devices.
     pub fn devices(&self) -> u32 {
-        self.accounts.len() as u32
+        self.budgets.len() as u32
     }
 }

@@ -40,17 +40,10 @@ pub struct PrivacySummary {
 impl PrivacySummary {
     /// The privacy of a run so far.
     pub fn new(experiment: &Experiment, books: &mut Books) -> Result<Self> {
-        let (mut claimed, mut worst, mut spent, mut declared) = (0.0, 0.0f64, 0.0f64, 0.0f64);
-        let mut without_channel = 0.0f64;
-        for device in 0..books.devices() {
-            claimed += books.claimed(device);
-            worst = worst.max(books.claimed(device));
-            without_channel = without_channel.max(books.spent_without_channel(device)?);
-        }
-        for (provable, budget) in books.ledger_readings()? {
-            spent = spent.max(provable);
-            declared = declared.max(budget);
-        }
+        let claimed = books.claimed().fold(0.0, |sum, claimed| sum + claimed);
+        let worst = books.claimed().fold(0.0, f64::max);
+        let without_channel = books.worst_without_channel()?;
+        let (spent, declared) = books.ledger_reading()?;
         let epsilon = if experiment.is_certified() { declared } else { spent };
         let facts = ProofFacts {
             epsilon,

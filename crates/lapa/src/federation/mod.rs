@@ -6,6 +6,8 @@ mod record;
 pub(crate) use asked::Asked;
 pub(crate) use record::record;
 
+use std::sync::Arc;
+
 use lapa_privacy::allocate::AllocatorState;
 use lapa_privacy::ledger::{DataKey, Ledger, Repeat};
 use sha2::{Digest, Sha256};
@@ -39,7 +41,7 @@ pub(crate) struct Prepared {
     pub radio: Radio,
     /// The experiment that releases follow from.
     pub declared: Experiment,
-    pub budgets: Vec<DeviceBudget>,
+    pub budgets: Vec<Arc<DeviceBudget>>,
     /// The meaning of a round that is recorded already.
     pub repeat: Repeat,
     pub threads: usize,

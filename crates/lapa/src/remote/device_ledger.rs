@@ -5,6 +5,7 @@
 //! released, in any run and whatever its records were at the time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lapa_privacy::FilterKind;
 use lapa_privacy::ledger::{DataKey, Declaration, Ledger, Recorded, Repeat, Request, add_up};
@@ -43,7 +44,7 @@ pub(super) struct DeviceLedger {
     device: u32,
     /// Its account in the ledger.
     account: u32,
-    budget: DeviceBudget,
+    budget: Arc<DeviceBudget>,
     rounds: u32,
     /// The part of the budget that one run may spend.
     run_fraction: Option<f64>,
@@ -130,7 +131,7 @@ impl DeviceLedger {
     }
 
     fn spent(&self) -> Result<f64, PrivacyError> {
-        Ok(self.ledger.spent(OWN, self.account)?.unwrap_or_default())
+        Ok(self.ledger.spent(OWN, self.account)?)
     }
 
     /// Charges the whole cost or nothing: what is left is not a server's to round down to.
@@ -191,7 +192,8 @@ impl DeviceLedger {
 /// The account of a device in its ledger, whose declarations are `known`: the one that is there.
 /// Several accounts are spending on the records of one device without a common budget.
 fn account(ledger: &Ledger, known: &[Declaration]) -> Result<u32> {
-    let numbers: BTreeSet<u32> = known.iter().map(|declared| declared.device).collect();
+    let ends = |declared: &Declaration| [*declared.devices.start(), *declared.devices.end()];
+    let numbers: BTreeSet<u32> = known.iter().flat_map(ends).collect();
     if numbers.len() > 1 {
         let numbers = Vec::from_iter(numbers);
         return Err(RemoteError::Ledger(format!(

@@ -85,8 +85,7 @@ pub(super) fn refuse_forgotten(folder: &Path, federation: &mut Federation) -> Re
     let metrics = folder.join(METRICS);
     let (round, spent) = shown(&metrics)?;
     let recorded = federation.books.last_recorded()?;
-    let readings = federation.books.ledger_readings()?;
-    let reading = readings.iter().map(|&(provable, _)| provable).fold(0.0, f64::max);
+    let (reading, _) = federation.books.ledger_reading()?;
     let what = if round > recorded {
         format!("a release in round {round}, and the ledger ends with round {recorded}")
     } else if spent * (1.0 - LAST_DIGITS) > reading {

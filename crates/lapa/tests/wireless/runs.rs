@@ -169,7 +169,8 @@ fn real_releases_are_paid_again() {
     kill_in_round_three(create(&changes, &path));
     let capacities: Vec<f64> = {
         let ledger = Ledger::open_read_only(&path.join("ledger.db")).unwrap();
-        ledger.declarations().unwrap().iter().map(|declared| declared.budget.capacity).collect()
+        let declared = ledger.declarations().unwrap();
+        declared.iter().flat_map(|d| d.devices.clone().map(|_| d.budget.capacity)).collect()
     };
     finish(resume(&path));
     let releases = releases(&path);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use lapa::budget::round_up;
+use lapa::budget::{PrivacyError, round_up};
 use lapa::observe::number;
 use lapa_privacy::accountant::{Accountant, Gdp, Pld, Rdp};
-use lapa_privacy::ledger::{Declaration, Entry, Ledger};
+use lapa_privacy::ledger::{Entry, Ledger};
 use lapa_privacy::{AccountError, Event, Mechanism};
 use serde::Serialize;
 use serde_json::json;
@@ -62,49 +62,99 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
     let inside = path.join("ledger.db");
     let path = if inside.is_file() { &inside } else { path };
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
-    // Each run's releases stay within what it declared, whatever others spent before: over all
-    // runs the largest budget is the guarantee.
-    let mut devices: BTreeMap<(String, u32), (Declaration, Vec<Entry>)> = BTreeMap::new();
-    for terms in ledger.declarations().map_err(Failure::failed)? {
-        let key = (terms.data.clone(), terms.device);
-        match devices.get(&key) {
-            Some((known, _)) if known.budget.epsilon >= terms.budget.epsilon => {}
-            _ => _ = devices.insert(key, (terms, Vec::new())),
-        }
-    }
-    for recorded in ledger.releases().map_err(Failure::failed)? {
-        if let Some((_, releases)) = devices.get_mut(&(recorded.data.clone(), recorded.device)) {
-            releases.push(recorded);
-        }
-    }
-    let rows = devices.values().map(|(terms, releases)| row(terms, releases));
+    let devices = read(&ledger).map_err(Failure::failed)?;
+    let rows = devices.iter().map(|(key, device)| device.row(key));
     let rows: Vec<Row> = rows.collect::<Result<_, _>>().map_err(Failure::failed)?;
     let meaning = BTreeMap::from(MEANING);
     let value = json!({ "ledger": path, "meaning": meaning, "devices": rows });
     output::print(format, &value, || text(path, &rows))
 }
 
-fn row(terms: &Declaration, releases: &[Entry]) -> Result<Row, AccountError> {
-    let delta = terms.budget.delta;
-    let [gdp, rdp, pld] = costs(releases.iter().map(|recorded| recorded.event.clone()), delta)?;
-    let silent = releases.iter().map(|recorded| without_channel(recorded.event.clone()));
-    let best = |costs: [Option<f64>; 3]| costs.into_iter().flatten().fold(f64::INFINITY, f64::min);
-    let without_channel = best(costs(silent, delta)?);
-    let runs: BTreeSet<&str> = releases.iter().map(|recorded| recorded.run.as_str()).collect();
-    Ok(Row {
-        data: terms.data.clone(),
-        device: terms.device,
-        runs: runs.len(),
-        releases: releases.len(),
-        declared: terms.budget.epsilon,
-        delta,
-        claimed: releases.iter().map(|recorded| recorded.event.claimed_epsilon(delta)).sum(),
-        provable: best([gdp, rdp, pld]),
-        without_channel,
-        gdp,
-        rdp,
-        pld,
-    })
+/// A device's releases, counted as they are read.
+struct Device {
+    /// The largest budget declared for it.
+    declared: f64,
+    delta: f64,
+    runs: BTreeSet<String>,
+    releases: usize,
+    claimed: f64,
+    mechanisms: Counts,
+    /// The same, if no noise of the channel is counted.
+    without_channel: Counts,
+}
+
+/// Equal releases, which are composed together.
+type Counts = Vec<(Mechanism, u32)>;
+
+/// All devices that released something, and the first of those that declared a budget and did not.
+fn read(ledger: &Ledger) -> Result<BTreeMap<(String, u32), Device>, PrivacyError> {
+    let declarations = ledger.declarations()?;
+    let mut devices: BTreeMap<(String, u32), Device> = BTreeMap::new();
+    let new = |data: &str, device: u32| {
+        // Each run's releases stay within what it declared, whatever others spent before: over all
+        // runs the largest budget is the guarantee.
+        let own = declarations.iter().filter(|d| d.data == data && d.devices.contains(&device));
+        let largest = own.map(|d| &d.budget).max_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
+        Device {
+            declared: largest.map_or(f64::INFINITY, |budget| budget.epsilon),
+            delta: largest.map_or(0.0, |budget| budget.delta),
+            runs: BTreeSet::new(),
+            releases: 0,
+            claimed: 0.0,
+            mechanisms: Vec::new(),
+            without_channel: Vec::new(),
+        }
+    };
+    for declared in &declarations {
+        for device in declared.devices.clone().take(MOST_SILENT) {
+            let key = (declared.data.clone(), device);
+            devices.entry(key).or_insert_with(|| new(&declared.data, device));
+        }
+    }
+    ledger.each_release(|Entry { run, data, device, event, .. }| {
+        let made = || new(&data, device);
+        let own = devices.entry((data.clone(), device)).or_insert_with(made);
+        own.releases += 1;
+        own.claimed += event.claimed_epsilon(own.delta);
+        own.runs.insert(run);
+        count(&mut own.mechanisms, event.mechanism()?);
+        let silent = without_channel(event).mechanism()?;
+        count(&mut own.without_channel, silent);
+        Ok::<_, PrivacyError>(())
+    })?;
+    Ok(devices)
+}
+
+/// Devices of a declaration that are listed although they released nothing.
+const MOST_SILENT: usize = 100;
+
+fn count(counts: &mut Counts, mechanism: Mechanism) {
+    match counts.iter_mut().find(|(known, _)| *known == mechanism) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((mechanism, 1)),
+    }
+}
+
+impl Device {
+    fn row(&self, (data, device): &(String, u32)) -> Result<Row, AccountError> {
+        let [gdp, rdp, pld] = costs(&self.mechanisms, self.delta)?;
+        let best =
+            |costs: [Option<f64>; 3]| costs.into_iter().flatten().fold(f64::INFINITY, f64::min);
+        Ok(Row {
+            data: data.clone(),
+            device: *device,
+            runs: self.runs.len(),
+            releases: self.releases,
+            declared: self.declared,
+            delta: self.delta,
+            claimed: self.claimed,
+            provable: best([gdp, rdp, pld]),
+            without_channel: best(costs(&self.without_channel, self.delta)?),
+            gdp,
+            rdp,
+            pld,
+        })
+    }
 }
 
 /// The event, with no noise of the channel counted.
@@ -116,21 +166,9 @@ fn without_channel(mut event: Event) -> Event {
 }
 
 /// ε of all events together by GDP, RDP and PLD, where they apply.
-fn costs(
-    events: impl Iterator<Item = Event>,
-    delta: f64,
-) -> Result<[Option<f64>; 3], AccountError> {
-    // Equal releases are composed together.
-    let mut mechanisms: Vec<(Mechanism, u32)> = Vec::new();
-    for event in events {
-        let mechanism = event.mechanism()?;
-        match mechanisms.iter_mut().find(|(known, _)| *known == mechanism) {
-            Some((_, count)) => *count += 1,
-            None => mechanisms.push((mechanism, 1)),
-        }
-    }
+fn costs(mechanisms: &Counts, delta: f64) -> Result<[Option<f64>; 3], AccountError> {
     let cost = |mut accountant: Box<dyn Accountant>| -> Result<Option<f64>, AccountError> {
-        for (mechanism, count) in &mechanisms {
+        for (mechanism, count) in mechanisms {
             match accountant.compose(mechanism, *count) {
                 Err(AccountError::Unsupported { .. }) => return Ok(None),
                 result => result?,
