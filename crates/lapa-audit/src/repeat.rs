@@ -73,6 +73,7 @@ pub fn repeat(
     let network = network()?;
     let Planted { data, partition, sizes, .. } = planted;
     let mut simulation = Setup::with_records(experiment.clone(), data, network, partition, &sizes)?
+        .keep_transcript()
         .in_memory()
         .map_err(FederationError::from)?;
     let checks = observe(&mut simulation, &experiment, &mut scorer, listener)?;

@@ -28,6 +28,11 @@ impl<T: Send> Pool<T> {
         Self { scratch, threads }
     }
 
+    /// Worker threads.
+    pub fn threads(&self) -> usize {
+        self.scratch.len()
+    }
+
     /// Does `work` for each slot, the large ones first; the results in the order of the slots, or
     /// the error of the first slot that has one.
     pub fn for_each<R: Send, E: Send>(

@@ -12,23 +12,23 @@ use crate::budget::Histograms;
 use crate::error::FederationError;
 use crate::federation::{Asked, Federation, record};
 use crate::observe::{Insight, RoundRecord};
-use crate::radio::{Radio, Received};
-
-/// Answers of a round: what the base station received, by device, and what only a simulation knows.
-pub(crate) struct Answers {
-    pub received: Vec<Received>,
-    pub insights: Vec<Insight>,
-}
+use crate::radio::Radio;
+use crate::station::Inbox;
 
 /// Devices, wherever they are: simulated here, or remote with a network in between.
 pub(crate) trait Fleet {
-    /// The answers to a round, from the global `model`.
+    /// True if every device that is asked answers.
+    fn answers_all(&self, radio: &Radio) -> bool;
+
+    /// Puts the answers to a round, from the global `model`, into the `inbox`, by device. Returns what
+    /// only a simulation knows of them.
     fn answer(
         &mut self,
         asked: &Asked,
         model: &[f32],
         radio: &mut Radio,
-    ) -> Result<Answers, FederationError>;
+        inbox: &mut Inbox,
+    ) -> Result<Vec<Insight>, FederationError>;
 }
 
 /// Asks `devices` for the next round: select, allocate, record.
@@ -47,9 +47,11 @@ pub(crate) fn conclude(
     fleet: &mut impl Fleet,
     asked: Asked,
 ) -> Result<RoundRecord, FederationError> {
+    let (devices, all) = (asked.devices(), fleet.answers_all(&on.radio));
+    let mut inbox = on.station.open_inbox(&devices, &asked.selection, all);
     let model = &on.station.model().parameters;
-    let Answers { received, insights } = fleet.answer(&asked, model, &mut on.radio)?;
-    let weights = on.station.aggregate(received, &asked.selection);
+    let insights = fleet.answer(&asked, model, &mut on.radio, &mut inbox)?;
+    let weights = on.station.aggregate(inbox, &asked.selection);
     let evaluation = on.station.evaluate_if_due()?;
     record(on, &asked, &weights, &insights, evaluation)
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use lapa::config::{Experiment, Start};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
-use lapa::simulation::{Event, Simulation};
+use lapa::simulation::{Event, Setup, Simulation};
 
 use crate::{Attack, AuditError, Listener, Progress};
 
@@ -47,7 +47,7 @@ pub fn trajectory(
     experiment.run.evaluate_every = experiment.run.rounds;
     let of = rounds.last().map_or(0, |&last| u64::from(last) + 1);
     // The runs end with the last round that is looked at.
-    let mut simulation = Simulation::new(experiment, data)?;
+    let mut simulation = Setup::new(experiment, data)?.keep_transcript().in_memory()?;
     let mut snapshots: Vec<Snapshot> = Vec::new();
     let mut parameters = Some(simulation.model().parameters.clone());
     let mut done = 0;

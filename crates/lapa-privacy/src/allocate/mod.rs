@@ -173,6 +173,11 @@ pub trait Allocator: Send {
     /// Learns from a finished round.
     fn observe(&mut self, _transcript: &Transcript<'_>, _rng: &mut dyn Rng) {}
 
+    /// False if [`Allocator::observe`] learns nothing, so that updates need not be kept for it.
+    fn reads_updates(&self) -> bool {
+        true
+    }
+
     /// Everything that later decisions depend on, apart from the settings.
     fn state(&self) -> AllocatorState {
         AllocatorState::new(self.name(), &json!({}), Vec::new())

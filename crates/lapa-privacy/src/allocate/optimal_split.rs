@@ -50,6 +50,10 @@ impl Allocator for OptimalSplit {
         "optimal-split"
     }
 
+    fn reads_updates(&self) -> bool {
+        false
+    }
+
     fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
         let budget =
             if round > self.rounds { 0.0 } else { self.total_epsilon / f64::from(self.rounds) };

@@ -52,6 +52,10 @@ impl Allocator for Uniform {
         "uniform"
     }
 
+    fn reads_updates(&self) -> bool {
+        false
+    }
+
     fn allocate(&mut self, round: u32, asks: &[Ask]) -> Costs {
         let Some((total_epsilon, devices)) = self.pot else {
             let to_go = rounds_left(self.rounds, round);

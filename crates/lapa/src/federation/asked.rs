@@ -29,6 +29,11 @@ impl Asked {
         })
     }
 
+    /// The granted devices.
+    pub(crate) fn devices(&self) -> Vec<u32> {
+        self.granted.iter().map(|granted| granted.device).collect()
+    }
+
     /// The links of the granted devices.
     pub(crate) fn on_air(&self) -> Vec<Link> {
         self.entries().map(|(_, &link, _)| link).collect()

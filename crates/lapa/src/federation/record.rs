@@ -9,11 +9,11 @@ use crate::error::FederationError;
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, Insight, NoiseMode, RoundRecord};
 use crate::radio::Link;
 
-/// The record of a round in which `weights` were given to what was received.
+/// The record of a round in which these devices were received with these `weights`.
 pub(crate) fn record(
     on: &mut Federation,
     asked: &Asked,
-    weights: &[f64],
+    weights: &[(u32, f64)],
     insights: &[Insight],
     evaluation: Option<(f64, f64)>,
 ) -> Result<RoundRecord, FederationError> {
@@ -23,7 +23,7 @@ pub(crate) fn record(
     let on_air = asked.on_air();
     let coordinates = station.model().parameters.len();
     let air = radio.uplink().airtime(&experiment.transmit, coordinates, &on_air)?;
-    let sent = radio.uplink().bytes(coordinates) * station.received().len() as u64;
+    let sent = radio.uplink().bytes(coordinates) * weights.len() as u64;
     let model = (size_of::<f32>() * coordinates * granted.len()) as u64;
     let under_noising = || granted.iter().filter_map(Granted::under_noising);
     Ok(RoundRecord {
@@ -52,20 +52,20 @@ pub(crate) fn record(
 fn devices(
     on: &mut Federation,
     asked: &Asked,
-    weights: &[f64],
+    weights: &[(u32, f64)],
     insights: &[Insight],
 ) -> Result<Vec<DeviceRecord>> {
     let Federation { experiment, station, books, .. } = on;
     // No base station could observe insights: they are for simulations only.
     let insights = if experiment.run.entropy == Entropy::Seed { insights } else { &[] };
     let mut list = Vec::with_capacity(asked.granted.len() + asked.selection.skipped.len());
-    let mut received = station.received().iter().zip(weights).peekable();
+    let mut received = weights.iter().peekable();
     for (slot, (granted, link, angle)) in asked.entries().enumerate() {
         // Both are in the order of the devices; what was lost on the way weighs nothing.
-        let answer = received.next_if(|(received, _)| received.device() == granted.device);
+        let answer = received.next_if(|(device, _)| *device == granted.device);
         let insight = insights.get(slot);
         list.push(DeviceRecord {
-            weight: answer.map_or(0.0, |(_, &weight)| weight),
+            weight: answer.map_or(0.0, |(_, weight)| *weight),
             epsilon: granted.epsilon,
             sigma_artificial: granted.sigma(),
             sigma_required: granted.sigma_required,

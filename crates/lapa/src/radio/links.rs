@@ -16,7 +16,7 @@ use crate::seed::{Purpose, stream};
 /// −200 dB: below it nothing is heard, and amplitudes would arrive with noise out of all range.
 const LEAST_SINR: f64 = 1e-20;
 
-/// Most channel coefficients of all devices: 1 GiB of complex numbers.
+/// Most channel coefficients, if all devices send at once: 1 GiB of complex numbers.
 const MOST_COEFFICIENTS: u64 = 1 << 26;
 
 /// Links that cannot be.
@@ -104,9 +104,9 @@ pub struct Links {
     modulation: Modulation,
     /// Part of the receiver's noise that falls on a coordinate.
     noise_part: f64,
-    channels: Channels,
-    /// Number of the channels' draw; none before the first.
-    redrawn: Option<u64>,
+    antennas: usize,
+    /// Number of the channels' draw.
+    redrawn: u64,
 }
 
 impl Links {
@@ -158,14 +158,17 @@ impl Links {
             },
             modulation: transmit.modulation.into(),
             noise_part: transmit.uplink.noise_part(),
-            channels: Channels::new(devices as usize, antennas as usize),
-            redrawn: None,
+            antennas: antennas as usize,
+            redrawn: 0,
         })
     }
 
     /// The links of `devices` in a round in which all of them send.
     pub fn of(&mut self, round: u32, devices: &[u32]) -> Result<Vec<Link>, LinkError> {
-        self.fade(round);
+        self.redrawn = match self.redraw_every {
+            0 => 0,
+            every => u64::from(round.saturating_sub(1) / every),
+        };
         let powers = self.powers_of(devices);
         let links = self.noma.links(&self.channels_of(devices), &powers);
         let links = links.map_err(|error| of_device(error, devices))?;
@@ -182,34 +185,24 @@ impl Links {
             .collect())
     }
 
-    /// Draws the channels of a round, unless they are still those of the round before.
-    fn fade(&mut self, round: u32) {
-        let redrawn = match self.redraw_every {
-            0 => 0,
-            every => u64::from(round.saturating_sub(1) / every),
-        };
-        if self.redrawn == Some(redrawn) {
-            return;
-        }
-        self.redrawn = Some(redrawn);
-        let base = &self.topology.base_station;
-        for (device, placement) in self.topology.devices.iter().enumerate() {
-            let position = &placement.position;
-            let gain = self.path_loss.gain(position.distance(base));
-            let mut rng = stream(self.seed, Purpose::Fading, redrawn, device as u64);
-            let h = self.channels.of_mut(device);
-            self.fading.draw(gain, position.azimuth_from(base), h, &mut rng);
-        }
-    }
-
     /// The powers of some devices.
     pub fn powers_of(&self, devices: &[u32]) -> Vec<Watt> {
         devices.iter().map(|&device| Watt(self.powers.of(device))).collect()
     }
 
-    /// The channels of some devices, as last drawn.
+    /// The channels of some devices, in the round last asked for: each is drawn from a stream of its
+    /// own, so that devices that do not send cost nothing.
     pub fn channels_of(&self, devices: &[u32]) -> Channels {
-        self.channels.select(devices.iter().map(|&device| device as usize))
+        let base = &self.topology.base_station;
+        let mut channels = Channels::new(devices.len(), self.antennas);
+        for (row, &device) in devices.iter().enumerate() {
+            let position = &self.placement(device).position;
+            let gain = self.path_loss.gain(position.distance(base));
+            let mut rng = stream(self.seed, Purpose::Fading, self.redrawn, device.into());
+            let azimuth = position.azimuth_from(base);
+            self.fading.draw(gain, azimuth, channels.of_mut(row), &mut rng);
+        }
+        channels
     }
 
     /// Separation of the devices at the base station.
@@ -237,8 +230,8 @@ impl Links {
         self.path_loss.loss(self.distance(device))
     }
 
-    /// ‖h_k‖² of a device, as last drawn.
+    /// ‖h_k‖² of a device, in the round last asked for.
     pub fn gain(&self, device: u32) -> f64 {
-        self.channels.gain(device as usize)
+        self.channels_of(&[device]).gain(0)
     }
 }

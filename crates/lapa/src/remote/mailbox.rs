@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use super::vet::{Dropped, Reason, vet};
 use crate::error::FederationError;
 use crate::federation::Asked;
+use crate::observe::Insight;
 use crate::radio::{Radio, Received};
-use crate::round::{Answers, Fleet};
+use crate::round::Fleet;
+use crate::station::Inbox;
 
 /// A fleet whose answers are already here. Answers that no honest device gives are left out.
 pub(super) struct Mailbox {
@@ -22,12 +24,17 @@ impl Mailbox {
 }
 
 impl Fleet for Mailbox {
+    fn answers_all(&self, _: &Radio) -> bool {
+        false
+    }
+
     fn answer(
         &mut self,
         asked: &Asked,
         model: &[f32],
         _: &mut Radio,
-    ) -> Result<Answers, FederationError> {
+        inbox: &mut Inbox,
+    ) -> Result<Vec<Insight>, FederationError> {
         let mut received = Vec::new();
         for granted in &asked.granted {
             let device = granted.device;
@@ -43,6 +50,7 @@ impl Fleet for Mailbox {
         let others = std::mem::take(&mut self.answers).into_keys();
         let dropped = others.map(|device| Dropped { device, reason: Reason::NotAsked });
         self.dropped.extend(dropped);
-        Ok(Answers { received, insights: Vec::new() })
+        inbox.take(received);
+        Ok(Vec::new())
     }
 }

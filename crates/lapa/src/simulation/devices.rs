@@ -1,5 +1,6 @@
 //! Simulated devices: many devices of one partition, over the threads of one process.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use lapa_privacy::ledger::Recorded;
@@ -8,15 +9,19 @@ use lapa_privacy::mechanism::Grid;
 use super::draws;
 use crate::config::Experiment;
 use crate::data::Dataset;
-use crate::device::{AnswerError, Batches, Device, Learner, Reply, Streams, grid, noisy_counts};
+use crate::device::{
+    AnswerError, Batches, Device, Learner, PrivateUpdate, Reply, Streams, grid, noisy_counts,
+};
 use crate::error::{FederationError, Result};
 use crate::federation::Asked;
 use crate::model::{Network, Worker};
 use crate::partition::Partition;
 use crate::pool::{Pool, Threads, lock};
-use crate::radio::{Radio, Received};
-use crate::round::{Answers, Fleet};
+use crate::observe::Insight;
+use crate::radio::{Radio, Uplink};
+use crate::round::Fleet;
 use crate::seed::{Draws, Purpose};
+use crate::station::Inbox;
 
 /// The devices of a simulation, with their records.
 pub(super) struct Devices {
@@ -30,8 +35,6 @@ pub(super) struct Devices {
     grid: Option<Grid>,
     /// Source of batches and noise.
     pub draws: Draws,
-    /// Memory of earlier updates.
-    rooms: Vec<Vec<f32>>,
 }
 
 impl Devices {
@@ -47,7 +50,6 @@ impl Devices {
             pool: Pool::new(threads, || Learner::new(Worker::new(network.clone()))),
             grid: grid(experiment)?,
             draws: draws(experiment),
-            rooms: Vec::new(),
             experiment: experiment.clone(),
             data,
             partition,
@@ -68,11 +70,6 @@ impl Devices {
         }
     }
 
-    /// Keeps the memory of updates for the next round.
-    pub fn reuse(&mut self, received: Vec<Received>) {
-        self.rooms = received.into_iter().map(Received::into_gradient).collect();
-    }
-
     /// Label counts of all devices: as they are where no record is needed, since labels are
     /// public; 0 where a device has nothing left to pay with.
     pub fn histograms(&self, recorded: Option<Vec<Option<Recorded>>>) -> Result<Vec<Vec<f64>>> {
@@ -90,33 +87,64 @@ impl Devices {
     }
 }
 
+/// Devices of a block for each thread: enough that threads seldom wait for the last of a block.
+pub(super) const BLOCK: usize = 32;
+
 impl Fleet for Devices {
+    /// Signals that are received together cannot come in blocks.
+    fn answers_all(&self, radio: &Radio) -> bool {
+        matches!(radio.uplink(), Uplink::PerLink(_))
+    }
+
     /// Each device learns and adds its noise at once, so that no more raw updates exist than
-    /// threads; then the radio delivers all of them.
-    fn answer(&mut self, asked: &Asked, model: &[f32], radio: &mut Radio) -> Result<Answers> {
+    /// threads; then the radio delivers them: all at once, or in blocks if the base station sums.
+    fn answer(
+        &mut self,
+        asked: &Asked,
+        model: &[f32],
+        radio: &mut Radio,
+        inbox: &mut Inbox,
+    ) -> Result<Vec<Insight>> {
         let on_air = asked.on_air();
-        let mut rooms = std::mem::take(&mut self.rooms);
-        rooms.resize_with(on_air.len(), Vec::new);
-        let rooms: Vec<_> = rooms.into_iter().map(Mutex::new).collect();
-        let (round, granted) = (asked.round, &asked.granted);
+        let all = on_air.len();
+        let block = if inbox.sums() { BLOCK * self.pool.threads() } else { all };
+        let mut insights = Vec::with_capacity(all);
+        for start in (0..all).step_by(block.max(1)) {
+            let slots = start..all.min(start + block);
+            let (sent, seen) = self.learn(asked, slots.clone(), model, inbox)?;
+            insights.extend(seen);
+            inbox.take(radio.deliver(asked.round, &on_air[slots], sent, &self.pool)?);
+        }
+        Ok(insights)
+    }
+}
+
+impl Devices {
+    /// The private updates of the grants in `slots`.
+    fn learn(
+        &self,
+        asked: &Asked,
+        slots: Range<usize>,
+        model: &[f32],
+        inbox: &mut Inbox,
+    ) -> Result<(Vec<PrivateUpdate>, Vec<Insight>)> {
+        let (round, granted) = (asked.round, &asked.granted[slots.clone()]);
+        let recorded = &asked.recorded[slots];
+        let rooms: Vec<_> = granted.iter().map(|_| Mutex::new(inbox.room())).collect();
         let devices: Vec<Device<'_>> =
             granted.iter().map(|granted| self.device(granted.device)).collect();
         let sizes: Vec<usize> = devices.iter().map(|device| device.samples.len()).collect();
         let replies = self.pool.for_each(&sizes, |learner, slot| {
             let (device, scale) = (&devices[slot], granted[slot].scale);
-            let (recorded, room) =
-                (&asked.recorded[slot], std::mem::take(&mut *lock(&rooms[slot])));
+            let room = std::mem::take(&mut *lock(&rooms[slot]));
             let mut batch = self.draws.stream(Purpose::Batch, round, device.number)?;
             let mut noise = self.draws.stream(Purpose::Noise, round, device.number)?;
             let streams = Streams { batch: &mut *batch, noise: &mut *noise };
-            device.answer(model, recorded, scale, streams, learner, room).map_err(|error| {
+            device.answer(model, &recorded[slot], scale, streams, learner, room).map_err(|error| {
                 FederationError::of_device(error, round, device.number, device.learn)
             })
         })?;
-        let (sent, insights) =
-            replies.into_iter().map(|Reply { update, insight }| (update, insight)).unzip();
-        let received = radio.deliver(round, &on_air, sent, &self.pool)?;
-        Ok(Answers { received, insights })
+        Ok(replies.into_iter().map(|Reply { update, insight }| (update, insight)).unzip())
     }
 }
 

@@ -4,6 +4,10 @@ use crate::config::{BatchSampling, Experiment, Update};
 use crate::device::grid;
 use crate::error::{FederationError, Result, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
+use crate::radio::UplinkConfig;
+use crate::station::{LARGE_TRANSCRIPT, taking_part};
+
+use super::devices::BLOCK;
 
 /// Most bytes for the model, the updates of a round and the threads' buffers: 8 GiB.
 const MOST_BYTES: u64 = 8 << 30;
@@ -16,6 +20,15 @@ pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
         threads => threads,
     };
     threads.min(devices.max(test_images.div_ceil(EVALUATION_BLOCK)).max(1))
+}
+
+/// Updates of a round that are in memory at a time: all of them if something reads them, else a block.
+pub(crate) fn updates(experiment: &Experiment, devices: usize, threads: usize) -> usize {
+    let all = taking_part(experiment, devices);
+    let reads = experiment.aggregate.rule.build(0).reads_updates()
+        || experiment.privacy.as_ref().is_some_and(|privacy| !privacy.allocator.is_fixed())
+        || matches!(experiment.transmit.uplink, UplinkConfig::Signal(_));
+    if reads || all < LARGE_TRANSCRIPT { all } else { all.min(BLOCK * threads) }
 }
 
 /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].

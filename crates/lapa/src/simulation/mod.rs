@@ -48,7 +48,6 @@ impl Simulation {
             let recorded = round::ask_histograms(federation)?;
             federation.station.learn_labels(devices.histograms(recorded)?);
         }
-        devices.reuse(federation.station.take_received());
         let asked = round::ask(federation, &federation.station.participants())?;
         round::conclude(federation, devices, asked)
     }
@@ -81,7 +80,8 @@ impl Simulation {
         self.federation.station.evaluate()
     }
 
-    /// The transcript of the last round, by device.
+    /// The transcript of the last round, by device; empty after a large round of which nobody reads
+    /// single updates ([`Setup::keep_transcript`]).
     pub fn received(&self) -> &[Received] {
         self.station().received()
     }

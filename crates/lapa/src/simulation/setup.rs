@@ -89,7 +89,8 @@ impl Setup {
         }
         let threads = memory::threads(&experiment, sizes.len(), data.test.len());
         let held = partition.devices.iter().map(|device| device.samples.len() as u32);
-        let (largest, updates) = (held.max().unwrap_or(0), taking_part(&experiment, sizes.len()));
+        let (largest, updates) =
+            (held.max().unwrap_or(0), memory::updates(&experiment, sizes.len(), threads));
         let (shape, images) = (shape(&data), data.test.len().max(data.train.len()));
         check_memory(&experiment, shape, &network, largest, updates, threads, images)?;
         let seed = experiment.run.training_seed();
@@ -119,6 +120,12 @@ impl Setup {
             threads,
         };
         Ok(Self { devices, prepared, has_own_parts: false })
+    }
+
+    /// Keeps the transcript of every round, however large, for those who read it.
+    pub fn keep_transcript(mut self) -> Self {
+        self.prepared.station.keep_transcript();
+        self
     }
 
     /// Replaces the configured allocator by one of one's own. Filters hold whatever it decides.

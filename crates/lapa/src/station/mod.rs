@@ -6,6 +6,7 @@
 
 pub mod aggregate;
 mod allocator;
+mod inbox;
 
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, DeviceTranscript, Transcript};
 use rand::seq::index;
@@ -17,6 +18,7 @@ use crate::model::{Evaluator, Network, pretrain};
 use crate::radio::{Link, Received, Selection};
 use crate::seed::{Purpose, stream};
 use aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
+pub(crate) use inbox::Inbox;
 
 /// The base station of a run.
 pub struct Station {
@@ -31,8 +33,13 @@ pub struct Station {
     /// Its test and calibration images; `None` where the model is not one of ours.
     evaluator: Option<Evaluator>,
     received: Vec<Received>,
+    /// Transcripts are kept, however large.
+    keeps_transcript: bool,
     round: u32,
 }
+
+/// Updates of a round from which on a transcript that nobody reads is not kept.
+pub(crate) const LARGE_TRANSCRIPT: usize = 100;
 
 /// Costs of a round as the allocator decided them.
 #[derive(Clone, Debug, Default)]
@@ -74,9 +81,15 @@ impl Station {
             samples,
             evaluator,
             received: Vec::new(),
+            keeps_transcript: false,
             round: 0,
             experiment: experiment.clone(),
         })
+    }
+
+    /// Keeps the transcript of every round, however large.
+    pub(crate) fn keep_transcript(&mut self) {
+        self.keeps_transcript = true;
     }
 
     /// Takes an allocator of one's own.
@@ -147,35 +160,90 @@ impl Station {
         Allocation { bids: bids.collect(), pid_error, epsilon_round, angles }
     }
 
-    /// Weights what was received, steps the model and shows the transcript to the allocator. The
-    /// round is then over. Returns the weights. Weightless devices of the selection have 0, and no
-    /// effect on the others'.
-    pub(crate) fn aggregate(&mut self, received: Vec<Received>, selection: &Selection) -> Vec<f64> {
-        let Selection { weightless, skipped, .. } = selection;
-        let weighs = |received: &Received| weightless.binary_search(&received.device()).is_err();
-        let (weighed, ignored): (Vec<_>, Vec<_>) = received.into_iter().partition(weighs);
-        self.received = weighed;
-        let mut devices: Vec<u32> = self.received.iter().map(Received::device).collect();
-        let mut weights = self.weighting.weights(&self.samples_of(&devices), &self.received);
+    /// True if the updates of a round with so many are kept: something reads them, or they are few.
+    pub(crate) fn keeps_updates(&self, updates: usize) -> bool {
+        updates < LARGE_TRANSCRIPT
+            || self.keeps_transcript
+            || self.weighting.rule().reads_updates()
+            || self.allocator.as_ref().is_some_and(|allocator| allocator.reads_updates())
+    }
+
+    /// The inbox of a round in which `devices` are asked. Where `all` of them will answer and nobody
+    /// reads single updates, it sums them.
+    pub(crate) fn open_inbox(
+        &mut self,
+        devices: &[u32],
+        selection: &Selection,
+        all: bool,
+    ) -> Inbox {
+        let mut known = None;
+        if all && !self.keeps_updates(devices.len()) {
+            let weighs = |device: &u32| selection.weightless.binary_search(device).is_err();
+            let weighed: Vec<u32> = devices.iter().copied().filter(weighs).collect();
+            let prior = self.weighting.rule().prior(&weighed, &self.samples_of(&weighed));
+            let mut weights = self.as_configured(prior, &weighed, selection).into_iter();
+            let weight = |device| weighs(device).then(|| weights.next().unwrap_or_default());
+            known = Some(devices.iter().map(weight).collect());
+        }
+        let (delta, before) = (std::mem::take(&mut self.delta), std::mem::take(&mut self.received));
+        Inbox::new(delta, known, before)
+    }
+
+    /// The weights of `devices`, as a part of those of all that were selected where they are not to be
+    /// renormalized.
+    fn as_configured(
+        &self,
+        mut weights: Vec<f64>,
+        devices: &[u32],
+        selection: &Selection,
+    ) -> Vec<f64> {
         if !self.experiment.aggregate.renormalize {
-            devices.extend(weightless.iter().copied().chain(skipped.iter().map(|l| l.device)));
-            let all = self.weighting.rule().prior(&devices, &self.samples_of(&devices));
-            let part: f64 = all[..weights.len()].iter().sum();
+            let skipped = selection.skipped.iter().map(|link| link.device);
+            let others = selection.weightless.iter().copied().chain(skipped);
+            let all: Vec<u32> = devices.iter().copied().chain(others).collect();
+            let prior = self.weighting.rule().prior(&all, &self.samples_of(&all));
+            let part: f64 = prior[..weights.len()].iter().sum();
             weights.iter_mut().for_each(|weight| *weight *= part);
         }
-        self.delta.combine(&weights, &self.received);
-        self.round += 1;
-        let learn = &self.experiment.learn;
-        let steps = !self.received.is_empty();
-        if steps {
-            self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+        weights
+    }
+
+    /// Weights what was received, steps the model and shows the transcript to the allocator. The
+    /// round is then over. Returns the devices that were received with their weights. Weightless
+    /// devices of the selection have 0, and no effect on the others'.
+    pub(crate) fn aggregate(&mut self, mut inbox: Inbox, selection: &Selection) -> Vec<(u32, f64)> {
+        let known = inbox.known_weights();
+        let Inbox { delta, devices, kept, .. } = inbox;
+        self.delta = delta;
+        if let Some(weights) = known {
+            self.step(weights.iter().any(|&weight| weight != 0.0));
+            return devices.into_iter().zip(weights).collect();
         }
-        self.model.update_average(self.round, learn.averaging);
+        let weightless = &selection.weightless;
+        let weighs = |received: &Received| weightless.binary_search(&received.device()).is_err();
+        let (weighed, ignored): (Vec<_>, Vec<_>) = kept.into_iter().partition(weighs);
+        self.received = weighed;
+        let devices: Vec<u32> = self.received.iter().map(Received::device).collect();
+        let weights = self.weighting.weights(&self.samples_of(&devices), &self.received);
+        let mut weights = self.as_configured(weights, &devices, selection);
+        self.delta.combine(&weights, &self.received);
+        let steps = !self.received.is_empty();
+        self.step(steps);
         self.take_ignored(ignored, &mut weights);
         if steps {
             self.show_transcript(&weights);
         }
-        weights
+        self.received.iter().map(Received::device).zip(weights).collect()
+    }
+
+    /// Ends the round with a step of the model, if anything with a weight arrived.
+    fn step(&mut self, steps: bool) {
+        self.round += 1;
+        let learn = &self.experiment.learn;
+        if steps {
+            self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+        }
+        self.model.update_average(self.round, learn.averaging);
     }
 
     /// Takes in what was received with weight 0, in the order of the devices.
@@ -261,14 +329,10 @@ impl Station {
         &self.samples
     }
 
-    /// The transcript of the last round, by device.
+    /// The transcript of the last round, by device; empty after a large round of which nobody reads
+    /// single updates.
     pub fn received(&self) -> &[Received] {
         &self.received
-    }
-
-    /// Takes the transcript of the last round, for its memory.
-    pub(crate) fn take_received(&mut self) -> Vec<Received> {
-        std::mem::take(&mut self.received)
     }
 
     /// The global model.

@@ -24,6 +24,10 @@ impl Rule for FedAvg {
     fn weights(&mut self, samples: &[u32], _: &[Received]) -> Vec<f64> {
         fedavg(samples)
     }
+
+    fn reads_updates(&self) -> bool {
+        false
+    }
 }
 
 /// FedAvg (McMahan et al. 2017): G_k = |D_k| / Σ_j |D_j| over the devices of the round, so that

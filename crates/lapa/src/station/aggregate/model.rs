@@ -13,12 +13,20 @@ pub struct GlobalDelta {
 impl GlobalDelta {
     /// Sums in the order of the devices, so that the result does not depend on threads.
     pub fn combine(&mut self, weights: &[f64], received: &[Received]) {
-        let Some(first) = received.first() else { return };
-        self.gradient.clear();
-        self.gradient.resize(first.gradient().len(), 0.0);
-        for (&weight, received) in weights.iter().zip(received) {
-            add_scaled(&mut self.gradient, weight as f32, received.gradient());
+        if !received.is_empty() {
+            self.gradient.clear();
         }
+        for (&weight, received) in weights.iter().zip(received) {
+            self.add(weight, received.gradient());
+        }
+    }
+
+    /// Adds one update. The first after a clear decides about the length.
+    pub(crate) fn add(&mut self, weight: f64, gradient: &[f32]) {
+        if self.gradient.is_empty() {
+            self.gradient.resize(gradient.len(), 0.0);
+        }
+        add_scaled(&mut self.gradient, weight as f32, gradient);
     }
 }
 

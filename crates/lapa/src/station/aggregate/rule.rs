@@ -58,6 +58,12 @@ pub trait Rule: Send {
         fedavg(samples)
     }
 
+    /// False if the weights are those of [`Rule::prior`] whatever was received, so that updates need
+    /// not be kept.
+    fn reads_updates(&self) -> bool {
+        true
+    }
+
     /// Takes the label counts of all devices, as they were sent.
     fn learn_labels(&mut self, _counts: &[Vec<f64>]) {}
 

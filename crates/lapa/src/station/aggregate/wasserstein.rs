@@ -71,6 +71,10 @@ impl<D: Fn(&[f64], &[f64]) -> f64 + Send> Rule for ByDistance<D> {
         weights(samples, &distances, self.floor)
     }
 
+    fn reads_updates(&self) -> bool {
+        false
+    }
+
     fn learn_labels(&mut self, counts: &[Vec<f64>]) {
         let global = global(counts);
         let distance = |counts: &Vec<f64>| (self.distance)(&shares(counts), &global);
