@@ -103,7 +103,7 @@ fn the_curvature_of_logistic_regression_at_zero_is_that_of_the_data() {
 fn second_moment(federation: &Simulation, weights: &[f64]) -> f64 {
     let train = &federation.data().train;
     let mut rows: Vec<(f64, Vec<f64>)> = Vec::new();
-    for (device, weight) in federation.partition().devices.iter().zip(weights) {
+    for (device, weight) in federation.records().dealt().unwrap().devices.iter().zip(weights) {
         for &sample in &device.samples {
             let pixels = train.image(sample as usize).iter().map(|&p| f64::from(p) / 255.0);
             rows.push((weight / device.samples.len() as f64, pixels.chain([1.0]).collect()));

@@ -69,7 +69,7 @@ fn a_partition() {
     let network = network(&experiment.model, data.train.rows, data.train.cols, data.classes);
     let setup = Setup::with_records(experiment, data, network.unwrap(), parts, &sizes).unwrap();
     let simulation = rounds(setup.in_memory().unwrap());
-    assert!(simulation.partition().devices[1].label_counts[0] == 0);
+    assert!(simulation.records().dealt().unwrap().devices[1].label_counts[0] == 0);
 }
 
 /// Everything in the first round; a filter must not allow more.

@@ -38,7 +38,10 @@ fn logistic(parameters: &[f32], samples: &[u32]) -> (f64, Vec<f64>) {
 }
 
 fn all(federation: &Simulation) -> Vec<f64> {
-    vec![1.0 / federation.partition().devices.len() as f64; federation.partition().devices.len()]
+    vec![
+        1.0 / federation.records().dealt().unwrap().devices.len() as f64;
+        federation.records().dealt().unwrap().devices.len()
+    ]
 }
 
 /// After two rounds: losses, norms, their weighted sums and the gradient. Clipping, noise and
@@ -59,7 +62,7 @@ fn losses_and_gradients_are_those_of_a_plain_loop() {
     let (mut loss, mut squares) = (0.0, 0.0);
     let mut gradient = vec![0.0; parameters.len()];
     for local in &study.devices {
-        let samples = &federation.partition().devices[local.device as usize].samples;
+        let samples = &federation.records().dealt().unwrap().devices[local.device as usize].samples;
         assert_eq!(local.samples, samples.len());
         let (own_loss, own) = logistic(&parameters, samples);
         let square: f64 = own.iter().map(|g| g * g).sum();
@@ -96,7 +99,7 @@ fn few_samples_are_taken_evenly() {
     let parameters = &federation.model().parameters;
     let study =
         federation.exact_loss(parameters, &[0.0, 1.0, 0.0, 0.0], NonZeroUsize::new(7)).unwrap();
-    let samples = &federation.partition().devices[1].samples;
+    let samples = &federation.records().dealt().unwrap().devices[1].samples;
     let some: Vec<u32> = (0..7).map(|i| samples[i * samples.len() / 7]).collect();
     assert_eq!(study.devices[0].samples, 7);
     assert!((study.loss - logistic(parameters, &some).0).abs() < 1e-5);

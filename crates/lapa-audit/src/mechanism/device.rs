@@ -121,7 +121,8 @@ impl DeviceReleases {
             return Ok(vec![0.0; self.parameters.len()]);
         };
         let alone = Batches { sampling: BatchSampling::Full, ..*batches };
-        let device = Simulated { samples: &[first], batches: alone, ..self.simulated(with) };
+        let device =
+            Simulated { samples: vec![first].into(), batches: alone, ..self.simulated(with) };
         let rng = RefCell::new(stream(self.seed, Purpose::Audit, 2, 0));
         let mut learner = Learner::new(Worker::new(self.network.clone()));
         let uploaded = self.answer(&device, &self.bare, &rng, &mut learner)?;
@@ -143,7 +144,7 @@ impl DeviceReleases {
             number: 0,
             learn,
             records: &self.data,
-            samples: &self.inputs[usize::from(with)],
+            samples: (&self.inputs[usize::from(with)]).into(),
             batches: *batches,
             grid: *grid,
         }

@@ -241,7 +241,7 @@ fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize) -> Vec
         Scheme::Iid(iid) => {
             iid.samples.iter_mut().map(|range| ("partition.iid.samples", range)).collect()
         }
-        Scheme::Dirichlet(_) | Scheme::Shards(_) => Vec::new(),
+        Scheme::Dirichlet(_) | Scheme::Shards(_) | Scheme::Virtual(_) => Vec::new(),
     };
     for (key, range) in ranges {
         if !sets(changes, key) {

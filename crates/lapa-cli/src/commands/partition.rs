@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lapa::partition::{Row, partition};
+use lapa::partition::{Records, Row};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
@@ -29,17 +29,23 @@ pub struct Arguments {
 /// Devices shown in the text table before the rest is only counted.
 const MOST_ROWS: usize = 60;
 
+/// Devices of scheme virtual that are listed and drawn.
+const MOST_DRAWN: usize = 1000;
+
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(false);
     let (experiment, data) = arguments.source.prepare(None, mode)?;
     let (scheme, seed) = (&experiment.partition.scheme, experiment.run.seed);
-    let partition = patiently(mode, "partitioning the samples", || {
-        partition(&**scheme, &data.train.labels, data.classes, seed)
-    });
-    let rows = partition?.rows();
+    let labels = &data.train.labels;
+    let records = patiently(mode, "partitioning the samples", || {
+        Records::new(&**scheme, labels, data.classes, seed)
+    })?;
+    let rows = records.rows(labels, data.classes, MOST_DRAWN);
+    let total = records.sizes().into_iter().map(u64::from).sum();
     let plots = patiently(mode, "drawing", || draw(&rows, &arguments.out))?;
-    let value = json!({ "devices": rows, "plots": plots });
-    output::print(arguments.format, &value, || text(&rows, &plots))
+    let value = json!({ "devices": rows, "samples": total, "plots": plots });
+    let all = (records.devices(), total);
+    output::print(arguments.format, &value, || text(&rows, all, &plots))
 }
 
 fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
@@ -49,7 +55,7 @@ fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
 }
 
 /// Samples, and the share of each label in percent.
-fn text(rows: &[Row], plots: &[PathBuf; 2]) -> String {
+fn text(rows: &[Row], (devices, total): (usize, u64), plots: &[PathBuf; 2]) -> String {
     let labels = rows.first().map_or(0, |row| row.label_counts.len());
     let titles: Vec<String> = (0..labels).map(|label| format!(">{label}")).collect();
     let mut header = vec![">device", "kind", ">samples"];
@@ -67,10 +73,9 @@ fn text(rows: &[Row], plots: &[PathBuf; 2]) -> String {
         })
         .collect();
     let mut text = table(&header, &shown);
-    if rows.len() > MOST_ROWS {
-        text.push_str(&format!("… and {}\n", count(rows.len() - MOST_ROWS, "more device")));
+    if devices > MOST_ROWS {
+        text.push_str(&format!("… and {}\n", count(devices - MOST_ROWS, "more device")));
     }
-    let total: u64 = rows.iter().map(|row| u64::from(row.samples)).sum();
-    let devices = count(rows.len(), "device");
+    let devices = count(devices, "device");
     text + &format!("{total} samples on {devices}; plots: {}\n", paths(plots))
 }

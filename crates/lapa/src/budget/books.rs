@@ -153,6 +153,13 @@ impl Books {
         };
         books.warn_of_delta(public_samples);
         books.warn_of_shared_noise();
+        if books.is_noisy() && experiment.partition.scheme.shared().is_some() {
+            books.warnings.push(
+                "partition.scheme = \"virtual\": devices share records, so the guarantee is for a \
+                 record of one device, not for all copies of an image"
+                    .into(),
+            );
+        }
         if experiment.transmit.scale == Scale::Fixed {
             let sigma = books.first_sigma(total_epsilon(experiment, public_samples))?;
             books.amplitudes = books.amplitudes.map(|amplitudes| amplitudes.within(sigma));

@@ -33,11 +33,10 @@ pub fn proof(experiment: &Experiment, facts: &ProofFacts) -> Vec<String> {
     if experiment.is_certified() {
         paragraphs.extend(facts.theorem.map(|theorem| format!("Theorem: {theorem}.")));
     }
-    paragraphs.push(
-        "System: the devices hold disjoint records, so the guarantee of the whole system is that \
-         of the worst device."
-            .into(),
-    );
+    paragraphs.push(match experiment.partition.scheme.shared() {
+        None => DISJOINT.into(),
+        Some(_) => SHARED_RECORDS.into(),
+    });
     paragraphs.extend(experiment.aggregate.rule.histograms().map(|sent| labels(sent).to_owned()));
     if privacy.channel_trust > 0.0 {
         let shared = facts.claimed.as_ref().is_some_and(|(_, release)| release.shared_channel);
@@ -65,6 +64,15 @@ pub fn adversary(channel_trust: f64) -> &'static str {
         _ => "anyone who receives every transmission with at least the declared receiver noise",
     }
 }
+
+/// The system, where every record is on one device.
+const DISJOINT: &str = "System: the devices hold disjoint records, so the guarantee of the whole \
+                        system is that of the worst device.";
+
+/// The system, where devices draw from one training set.
+const SHARED_RECORDS: &str = "System: virtual devices share the images of one training set. The guarantee is for a record of one \
+     device; copies of the same image on other devices count as records of others. Nothing is claimed \
+     for an image with all of its copies.";
 
 /// Scope of the spent ε of a simulation.
 const ALL_RUNS: &str = "Spent ε: it covers all runs on the same ledger.";

@@ -327,7 +327,8 @@ pub enum Entropy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Observe {
-    /// Form of the devices in the metrics.
+    /// Form of the devices in the metrics. Default: a list; a summary where a hundred or more take part
+    /// in a round.
     pub devices: ObserveDevices,
 }
 

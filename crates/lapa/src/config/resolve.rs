@@ -13,13 +13,14 @@ use super::control::PowerChoice;
 use super::defaults;
 use super::document::Document;
 use super::error::ConfigError;
-use super::experiment::{BatchSampling, Experiment, Profile};
+use super::experiment::{BatchSampling, Experiment, ObserveDevices, Profile};
 use super::printed::printed;
 use super::radio::Powers;
 use super::schema::{CHOICE, FILE, NONE, TYPES, is_key, properties};
 use super::verify::nearest;
 use crate::data::DataName;
 use crate::station::aggregate::default_floor;
+use crate::station::{LARGE_TRANSCRIPT, taking_part};
 
 /// An experiment, and the keys whose values follow others.
 pub(super) struct Resolved {
@@ -35,6 +36,7 @@ pub(super) fn resolve(document: &Document) -> Result<Resolved, ConfigError> {
     let powers_given = settings.is_given("transmit.power_w");
     let mut experiment = settings.typed()?;
     settings.fill_powers(&mut experiment, powers_given);
+    settings.fill_observed(&mut experiment);
     settings.errors.extend(check(&experiment, document));
     match ConfigError::first(settings.errors.into_iter()) {
         Some(error) => Err(error),
@@ -208,6 +210,17 @@ impl<'a> Settings<'a> {
         for path in ["control.total_power_w", "control.least_power_w", "transmit.power_w"] {
             self.followers.insert(path.into());
         }
+    }
+
+    /// Fills in the form of the metrics, which goes by the devices of a round.
+    fn fill_observed(&mut self, experiment: &mut Experiment) {
+        let devices = experiment.partition.scheme.devices() as usize;
+        if !self.document.is_given("observe.devices") {
+            let large = taking_part(experiment, devices) >= LARGE_TRANSCRIPT;
+            experiment.observe.devices =
+                if large { ObserveDevices::Summary } else { ObserveDevices::List };
+        }
+        self.followers.insert("observe.devices".into());
     }
 
     /// The name of the data; an unknown one is an error.

@@ -115,7 +115,7 @@ impl Learner {
         rng: &mut dyn Rng,
         update: &mut LocalUpdate,
     ) -> Result<(), NotFinite> {
-        let Device { learn, records: data, samples, batches, grid, .. } = *device;
+        let Device { learn, records: data, ref samples, batches, grid, .. } = *device;
         update.gradient.resize(parameters.len(), 0.0);
         self.batch_gradient.resize(parameters.len(), 0.0);
         self.order.clear();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     fn device<'a>(learn: &'a Learn, records: &'a Split, samples: &'a [u32]) -> Device<'a> {
-        Device { number: 0, learn, records, samples, batches: FIXED, grid: None }
+        Device { number: 0, learn, records, samples: samples.into(), batches: FIXED, grid: None }
     }
 
     fn assert_close(ours: &[f64], theirs: &[f32]) {

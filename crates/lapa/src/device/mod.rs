@@ -16,6 +16,8 @@ pub use learn::{Batches, Learner, NotFinite};
 pub(crate) use privatize::noisy_counts;
 pub use privatize::{PrivateUpdate, grid};
 
+use std::borrow::Cow;
+
 use lapa_privacy::Adjacency;
 use lapa_privacy::ledger::Recorded;
 use lapa_privacy::mechanism::Grid;
@@ -27,7 +29,7 @@ use crate::data::Split;
 use crate::observe::Insight;
 
 /// A device, its records and the way it learns from them.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Device<'a> {
     /// Number k of the device, from 0.
     pub number: u32,
@@ -36,7 +38,7 @@ pub struct Device<'a> {
     /// The data set that holds its records.
     pub records: &'a Split,
     /// Its records, by index.
-    pub samples: &'a [u32],
+    pub samples: Cow<'a, [u32]>,
     /// Its batches.
     pub batches: Batches,
     /// The grid that clipped sample gradients are rounded to, for discrete noise.

@@ -77,16 +77,6 @@ impl Prepared {
     }
 }
 
-/// Digest of the records that each device holds.
-pub(crate) fn partition_digest<'a>(devices: impl Iterator<Item = &'a [u32]>) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for samples in devices {
-        hash.update((samples.len() as u64).to_le_bytes());
-        samples.iter().for_each(|sample| hash.update(sample.to_le_bytes()));
-    }
-    hash.finalize().into()
-}
-
 impl Federation {
     /// The privacy of the run so far.
     pub fn privacy(&mut self) -> Result<PrivacySummary> {

@@ -132,6 +132,25 @@ pub enum PartitionError {
         samples: u64,
     },
 
+    /// Devices share records, where each record should be on one device.
+    #[error(
+        "`partition.scheme` = \"virtual\": its devices share records; this needs devices that have no \
+         record in common (mix, dirichlet, shards or iid)"
+    )]
+    Shared,
+
+    /// A device might draw more samples than a label has.
+    #[error(
+        "`partition.virtual.samples` allows devices of {samples} samples, which may all be of one label: \
+         expected at most {rarest}, the samples of the rarest label"
+    )]
+    RareLabel {
+        /// Most samples of a device.
+        samples: u32,
+        /// Samples of the rarest label.
+        rarest: usize,
+    },
+
     /// Not a range.
     #[error("`partition.{key}` = [{min}, {max}]: expected [min, max] with 1 ≤ min ≤ max")]
     Range {

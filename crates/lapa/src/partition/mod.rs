@@ -2,7 +2,7 @@
 //!
 //! A [`PartitionScheme`] first plans how many samples of each label every device gets; the samples
 //! themselves are then dealt from one shuffled pool per label. So devices never share a sample,
-//! whatever the scheme. [`Scheme`] lists the schemes that a configuration can name.
+//! whatever the scheme, but `virtual`. [`Scheme`] lists the schemes that a configuration can name.
 
 mod dirichlet;
 mod error;
@@ -10,16 +10,21 @@ mod few_labels;
 mod iid;
 mod mix;
 mod range;
+mod records;
 mod shards;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod virtual_devices;
 
 pub use dirichlet::Dirichlet;
 pub use error::PartitionError;
 pub use iid::Iid;
 pub use mix::Mix;
+pub use records::Records;
+pub(crate) use records::digest;
 pub use shards::Shards;
+pub use virtual_devices::{Drawn, Virtual};
 
 use crate::seed::{Purpose, Stream, stream};
 use lapa_privacy::choices;
@@ -42,6 +47,8 @@ choices! {
         Shards(Shards),
         /// An equal part of a shuffled training set for every device.
         Iid(Iid),
+        /// Records drawn from the training set by each device, shared between devices.
+        Virtual(Virtual),
     }
 }
 
@@ -62,6 +69,11 @@ pub trait PartitionScheme {
     /// Refuses parameters that contradict each other, whatever the data.
     fn check(&self) -> Result<(), PartitionError> {
         Ok(())
+    }
+
+    /// The scheme, if devices draw records that they share instead of a plan.
+    fn shared(&self) -> Option<&Virtual> {
+        None
     }
 
     /// The largest of the configured sizes; `None` where they are left open.
@@ -129,7 +141,7 @@ impl Partition {
     }
 }
 
-/// Splits a training set, given by its labels, over devices.
+/// Splits a training set, given by its labels, over devices that have no record in common.
 ///
 /// The same scheme, labels and seed give the same partition. In a `mix` the IID devices
 /// come first.
@@ -145,6 +157,9 @@ pub fn partition(
 ) -> Result<Partition, PartitionError> {
     let mut rng = stream(seed, Purpose::Partition, 0, 0);
     let devices = scheme.devices();
+    if scheme.shared().is_some() {
+        return Err(PartitionError::Shared);
+    }
     if devices == 0 {
         return Err(PartitionError::NoDevices);
     }

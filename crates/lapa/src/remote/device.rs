@@ -247,7 +247,7 @@ impl Device {
             number: *device,
             learn: &experiment.learn,
             records,
-            samples: all,
+            samples: (&**all).into(),
             batches: Batches::new(experiment, *samples),
             grid: grid(experiment)?,
         };

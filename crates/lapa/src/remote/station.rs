@@ -18,9 +18,10 @@ use crate::budget::{declare, of_whole_updates};
 use crate::config::Experiment;
 use crate::data::{Dataset, Origin};
 use crate::error::FederationError;
-use crate::federation::{Asked, Federation, Prepared, partition_digest};
+use crate::federation::{Asked, Federation, Prepared};
 use crate::model::Evaluator;
 use crate::observe::RoundRecord;
+use crate::partition;
 use crate::pool;
 use crate::radio::Radio;
 use crate::round;
@@ -302,7 +303,7 @@ fn prepare(experiment: &Experiment, model: Model, devices: &[DeviceInfo]) -> Res
     station.pretrain();
     let radio = Radio::new(experiment, simulation::draws(experiment))?;
     // A base station does not know which records its devices hold.
-    let partition = partition_digest(devices.iter().map(|_| &[][..]));
+    let partition = partition::digest(devices.iter().map(|_| &[][..]));
     let experiment = experiment.clone();
     // A base station draws no noise: a round that is recorded already is the same round again.
     let repeat = Repeat::Replay;

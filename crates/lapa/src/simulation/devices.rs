@@ -7,6 +7,7 @@ use lapa_privacy::ledger::Recorded;
 use lapa_privacy::mechanism::Grid;
 
 use super::draws;
+use crate::budget::Granted;
 use crate::config::Experiment;
 use crate::data::Dataset;
 use crate::device::{
@@ -15,9 +16,9 @@ use crate::device::{
 use crate::error::{FederationError, Result};
 use crate::federation::Asked;
 use crate::model::{Network, Worker};
-use crate::partition::Partition;
-use crate::pool::{Pool, Threads, lock};
 use crate::observe::Insight;
+use crate::partition::Records;
+use crate::pool::{Pool, Threads, lock};
 use crate::radio::{Radio, Uplink};
 use crate::round::Fleet;
 use crate::seed::{Draws, Purpose};
@@ -27,7 +28,7 @@ use crate::station::Inbox;
 pub(super) struct Devices {
     pub experiment: Experiment,
     pub data: Dataset,
-    pub partition: Partition,
+    pub partition: Records,
     /// The public number of samples of each device.
     pub public_samples: Vec<u32>,
     pub network: Arc<Network>,
@@ -41,7 +42,7 @@ impl Devices {
     pub fn new(
         experiment: &Experiment,
         data: Dataset,
-        partition: Partition,
+        partition: Records,
         public_samples: Vec<u32>,
         network: Arc<Network>,
         threads: Threads,
@@ -64,7 +65,7 @@ impl Devices {
             number,
             learn: &self.experiment.learn,
             records: &self.data.train,
-            samples: &self.partition.devices[number as usize].samples,
+            samples: self.partition.of(number),
             batches: Batches::new(&self.experiment, public_samples),
             grid: self.grid,
         }
@@ -73,17 +74,19 @@ impl Devices {
     /// Label counts of all devices: as they are where no record is needed, since labels are
     /// public; 0 where a device has nothing left to pay with.
     pub fn histograms(&self, recorded: Option<Vec<Option<Recorded>>>) -> Result<Vec<Vec<f64>>> {
-        let counts = || self.partition.devices.iter().map(|data| &data.label_counts);
+        let (labels, classes) = (&self.data.train.labels, self.data.classes);
+        let counts = |device| self.partition.label_counts(device, labels, classes);
+        let devices = 0..self.partition.devices() as u32;
         let Some(recorded) = recorded else {
-            let exact = |counts: &Vec<u32>| counts.iter().map(|&count| f64::from(count)).collect();
-            return Ok(counts().map(exact).collect());
+            let exact = |device| counts(device).into_iter().map(f64::from).collect();
+            return Ok(devices.map(exact).collect());
         };
-        let histogram = |((device, counts), recorded): ((u32, &Vec<u32>), Option<Recorded>)| {
-            let Some(recorded) = recorded else { return Ok(vec![0.0; counts.len()]) };
+        let histogram = |(device, recorded): (u32, Option<Recorded>)| {
+            let Some(recorded) = recorded else { return Ok(vec![0.0; classes]) };
             let mut rng = self.draws.stream(Purpose::Histogram, 0, device)?;
-            Ok(noisy_counts(counts, &recorded, &mut *rng)?)
+            Ok(noisy_counts(&counts(device), &recorded, &mut *rng)?)
         };
-        (0..).zip(counts()).zip(recorded).map(histogram).collect()
+        devices.zip(recorded).map(histogram).collect()
     }
 }
 
@@ -131,11 +134,10 @@ impl Devices {
         let (round, granted) = (asked.round, &asked.granted[slots.clone()]);
         let recorded = &asked.recorded[slots];
         let rooms: Vec<_> = granted.iter().map(|_| Mutex::new(inbox.room())).collect();
-        let devices: Vec<Device<'_>> =
-            granted.iter().map(|granted| self.device(granted.device)).collect();
-        let sizes: Vec<usize> = devices.iter().map(|device| device.samples.len()).collect();
+        let size = |granted: &Granted| self.partition.size(granted.device) as usize;
+        let sizes: Vec<usize> = granted.iter().map(size).collect();
         let replies = self.pool.for_each(&sizes, |learner, slot| {
-            let (device, scale) = (&devices[slot], granted[slot].scale);
+            let (device, scale) = (self.device(granted[slot].device), granted[slot].scale);
             let room = std::mem::take(&mut *lock(&rooms[slot]));
             let mut batch = self.draws.stream(Purpose::Batch, round, device.number)?;
             let mut noise = self.draws.stream(Purpose::Noise, round, device.number)?;

@@ -103,7 +103,7 @@ impl Simulation {
         if parameters.len() != expected {
             return Err(ExactLossError::Parameters { given: parameters.len(), expected });
         }
-        let (given, devices) = (weights.len(), self.partition().devices.len());
+        let (given, devices) = (weights.len(), self.records().devices());
         let shares = weights.iter().all(|&weight| weight >= 0.0);
         let sum: f64 = weights.iter().sum();
         if given != devices || !shares || (sum - 1.0).abs() > 1e-6 {
@@ -138,7 +138,7 @@ impl Simulation {
     ) -> Result<Vec<(LocalLoss, Vec<f64>)>, ExactLossError> {
         let chosen: Vec<Vec<u32>> = devices
             .iter()
-            .map(|&device| evenly(&self.partition().devices[device as usize].samples, most_samples))
+            .map(|&device| evenly(&self.records().of(device), most_samples))
             .collect();
         let sizes: Vec<usize> = chosen.iter().map(Vec::len).collect();
         let data = &self.data().train;

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::federation::Federation;
 use crate::model::Network;
 use crate::observe::RoundRecord;
-use crate::partition::Partition;
+use crate::partition::Records;
 use crate::radio::Received;
 use crate::round;
 use crate::station::Station;
@@ -117,7 +117,7 @@ impl Simulation {
     }
 
     /// The records of each device.
-    pub fn partition(&self) -> &Partition {
+    pub fn records(&self) -> &Records {
         &self.devices.partition
     }
 

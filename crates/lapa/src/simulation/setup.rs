@@ -12,14 +12,14 @@ use crate::budget::{PrivacyError, declare, public_samples};
 use crate::config::{Clip, Entropy, Experiment, Start};
 use crate::data::Dataset;
 use crate::error::{FederationError, Result};
-use crate::federation::{Federation, Prepared, partition_digest};
+use crate::federation::{Federation, Prepared};
 use crate::model::{DIGITS, Evaluator, Images, Network};
-use crate::partition::Partition;
+use crate::partition::{Partition, Records};
 use crate::pool;
 use crate::radio::{Radio, Uplink};
 use crate::seed::{Draws, Purpose, stream};
+use crate::station::Station;
 use crate::station::aggregate::Rule;
-use crate::station::{Station, taking_part};
 
 /// A simulation that has no ledger yet.
 pub struct Setup {
@@ -42,16 +42,21 @@ impl Setup {
     pub fn with_network(experiment: Experiment, data: Dataset, network: Network) -> Result<Self> {
         // Before the partition, which takes the labels to be below the number of classes.
         check(&experiment, shape(&data), &network)?;
-        let partition = crate::partition::partition(
+        let partition = Records::new(
             &*experiment.partition.scheme,
             &data.train.labels,
             data.classes,
             experiment.run.seed,
         )?;
-        let sizes: Vec<u32> =
-            partition.devices.iter().map(|device| device.samples.len() as u32).collect();
-        let held = partition.devices.iter().map(|device| &*device.samples);
-        let public = Images::unheld(&data.train, held, experiment.run.seed);
+        let sizes = partition.sizes();
+        // All images of a training set that devices share may be on one of them.
+        let public = match &partition {
+            Records::Dealt(dealt) => {
+                let held = dealt.devices.iter().map(|device| &*device.samples);
+                Images::unheld(&data.train, held, experiment.run.seed)
+            }
+            Records::Drawn(_) => None,
+        };
         Self::prepare(experiment, data, network, partition, &sizes, public)
     }
 
@@ -70,7 +75,7 @@ impl Setup {
     ) -> Result<Self> {
         assert_eq!(sizes.len(), partition.devices.len(), "sizes");
         // An image that no device holds may be one that was taken from a device.
-        Self::prepare(experiment, data, network, partition, sizes, None)
+        Self::prepare(experiment, data, network, Records::Dealt(partition), sizes, None)
     }
 
     /// `public` are images that batch-norm statistics may come from, if there are some.
@@ -78,7 +83,7 @@ impl Setup {
         experiment: Experiment,
         data: Dataset,
         network: Network,
-        partition: Partition,
+        partition: Records,
         sizes: &[u32],
         public: Option<Images>,
     ) -> Result<Self> {
@@ -88,7 +93,7 @@ impl Setup {
             return Err(FederationError::PowersNotChosen { power });
         }
         let threads = memory::threads(&experiment, sizes.len(), data.test.len());
-        let held = partition.devices.iter().map(|device| device.samples.len() as u32);
+        let held = (0..sizes.len() as u32).map(|device| partition.size(device));
         let (largest, updates) =
             (held.max().unwrap_or(0), memory::updates(&experiment, sizes.len(), threads));
         let (shape, images) = (shape(&data), data.test.len().max(data.train.len()));
@@ -106,7 +111,7 @@ impl Setup {
         let mut radio = Radio::new(&experiment, draws(&experiment))?;
         radio.try_links(&station.participants())?;
         let origin = data.origin();
-        let digest = partition_digest(partition.devices.iter().map(|device| &*device.samples));
+        let digest = partition.digest();
         let devices = Devices::new(&experiment, data, partition, samples, network, workers)?;
         let prepared = Prepared {
             experiment,

@@ -20,7 +20,14 @@ fn labels(federation: &Simulation) -> Vec<Vec<f64>> {
 
 fn exact_labels(federation: &Simulation) -> Vec<Vec<f64>> {
     let counts = |counts: &[u32]| counts.iter().map(|&count| f64::from(count)).collect();
-    federation.partition().devices.iter().map(|device| counts(&device.label_counts)).collect()
+    federation
+        .records()
+        .dealt()
+        .unwrap()
+        .devices
+        .iter()
+        .map(|device| counts(&device.label_counts))
+        .collect()
 }
 
 /// σ by hand from the filter's share: αΔ²/(2σ²) is that share of

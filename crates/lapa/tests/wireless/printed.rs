@@ -147,7 +147,11 @@ fn a_training_seed_changes_noise_and_neither_devices_nor_links() {
         let mut federation = federation(&[&changes[..], &[more]].concat());
         let record = federation.next_round().unwrap();
         let links: Vec<_> = devices(&record).iter().map(|d| (d.samples, d.sinr_db)).collect();
-        (federation.partition().clone(), links, federation.model().parameters.clone())
+        (
+            federation.records().dealt().unwrap().clone(),
+            links,
+            federation.model().parameters.clone(),
+        )
     };
     let (plain, same, other) =
         (of("run.seed=3"), of("run.training_seed=3"), of("run.training_seed=4"));

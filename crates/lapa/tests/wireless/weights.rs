@@ -27,7 +27,7 @@ fn weights_by_divergence_follow_from_the_label_counts() {
         let changes =
             [format!("aggregate.rule={rule}"), format!("aggregate.{rule}.histograms=public")];
         let mut federation = federation(&[&changes[0], &changes[1]]);
-        let counts = federation.partition().devices.clone();
+        let counts = federation.records().dealt().unwrap().devices.clone();
         let shares = |counts: &[u32]| -> Vec<f64> {
             let total: u32 = counts.iter().sum();
             counts.iter().map(|&count| f64::from(count) / f64::from(total)).collect()
@@ -90,7 +90,9 @@ fn wasserstein_weights_follow_from_the_label_counts() {
         let public = ["aggregate.rule=wasserstein", "aggregate.wasserstein.histograms=public"];
         let mut federation = federation(&[&public[..], changes].concat());
         let counts: Vec<Vec<f64>> = federation
-            .partition()
+            .records()
+            .dealt()
+            .unwrap()
             .devices
             .iter()
             .map(|device| device.label_counts.iter().map(|&count| f64::from(count)).collect())
@@ -170,7 +172,7 @@ fn gradients(federation: &Simulation) -> Vec<Vec<f32>> {
             number: device as u32,
             learn: &experiment.learn,
             records: &federation.data().train,
-            samples: &data.samples,
+            samples: (&data.samples).into(),
             batches: Batches {
                 sampling: experiment.learn.sampling,
                 public_samples: data.samples.len() as u32,
@@ -186,7 +188,7 @@ fn gradients(federation: &Simulation) -> Vec<Vec<f32>> {
         let reply = device.answer(model, &bare, 1.0, streams, &mut learner, Vec::new()).unwrap();
         reply.update.into_gradient()
     };
-    (0..).zip(&federation.partition().devices).map(gradient).collect()
+    (0..).zip(&federation.records().dealt().unwrap().devices).map(gradient).collect()
 }
 
 /// FedAdp's first round: e^{f(θ)} with θ the angle to the mean of what was sent, written out.

@@ -2,9 +2,9 @@
 
 mod control;
 mod links;
+mod scale;
 
 use std::hint::black_box;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,9 @@ use crate::progress::Mode;
 /// batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates of these
 /// devices relative to such a round, and of computing the links of 100,000 devices. Control: time to
 /// evaluate powers over 200 rounds, and DDPG steps (an action and an update each) with hidden layers
-/// and batches of 64 and 256. Speeds are medians over interleaved repetitions. Compare figures of
+/// and batches of 64 and 256. Scale (only if asked for): private runs over the air with up to a
+/// million devices, each in a process of its own: seconds until its first round, of a round, and
+/// megabytes. Speeds are medians over interleaved repetitions. Compare figures of
 /// the same run only: machines and their load differ.
 #[derive(Args)]
 pub struct Arguments {
@@ -59,6 +61,8 @@ enum Part {
     Control,
     /// Start-up time, loading time, memory.
     Process,
+    /// Hundred to a million devices. Not part of the whole: it takes a minute or two.
+    Scale,
 }
 
 /// Samples of a gradient.
@@ -85,15 +89,16 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let mut bench = Bench { data: &data, budget, threads, loading, figures: Map::new() };
     bench.add("data", String::from(data.name.clone()));
     type Measure = fn(&mut Bench<'_>) -> Result<(), Failure>;
-    let parts: [(Part, &str, Measure); 5] = [
+    let parts: [(Part, &str, Measure); 6] = [
         (Part::Gradient, "gradients", gradients),
         (Part::Round, "rounds", rounds),
         (Part::Links, "links", links::measure),
         (Part::Control, "power optimization", control::measure),
         (Part::Process, "start-up and memory", process),
+        (Part::Scale, "many devices", scale::measure),
     ];
     for (part, name, measure) in parts {
-        if arguments.only.is_none_or(|only| only == part) {
+        if arguments.only.map_or(part != Part::Scale, |only| only == part) {
             mode.notice(&format!("measuring {name} …"));
             measure(&mut bench)?;
         }
@@ -216,9 +221,9 @@ fn federation(data: &Dataset, threads: u32) -> Result<Simulation, Failure> {
 fn rounds(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let data = bench.data;
     let (mut one, mut many) = (federation(data, 1)?, federation(data, bench.threads)?);
-    let devices = one.partition().devices.iter();
-    let batches: Vec<Vec<u32>> =
-        devices.map(|device| device.samples.iter().copied().step_by(10).collect()).collect();
+    let records = one.records();
+    let batch = |device| records.of(device).iter().copied().step_by(10).collect();
+    let batches: Vec<Vec<u32>> = (0..records.devices() as u32).map(batch).collect();
     let (mut worker, p) = worker(Norm::Batch, data)?;
     let mut gradient = vec![0.0; p.len()];
     let failed = std::cell::RefCell::new(None);
@@ -280,22 +285,24 @@ fn process(bench: &mut Bench<'_>) -> Result<(), Failure> {
         }],
     );
     bench.add("help_seconds", median(seconds));
-    let folder = std::env::temp_dir().join(format!("lapa-bench-{}", std::process::id()));
-    let run = short_run(&lapa, &bench.data.name, &folder);
-    // Only our own temporary folder; nothing depends on whether it goes.
-    let _ = std::fs::remove_dir_all(&folder);
-    bench.add("run_peak_memory_mb", run?["peak_memory_mb"].clone());
+    let data = format!("data.name={}", String::from(bench.data.name.clone()));
+    // Memory peaks in the first rounds.
+    let run = short_run(&["run.rounds=5".into(), data])?;
+    bench.add("run_peak_memory_mb", run["peak_memory_mb"].clone());
     Ok(())
 }
 
-/// A few rounds of the quickstart in a process of their own: memory peaks in the first ones.
-fn short_run(lapa: &Path, data: &DataName, folder: &Path) -> Result<Value, Failure> {
-    let data = format!("data.name={}", String::from(data.clone()));
-    let output = Command::new(lapa)
-        .args(["run", "--quiet", "--format", "json", "-c", "run.rounds=5", "-c", &data, "--out"])
-        .arg(folder)
-        .output()
-        .map_err(Failure::failed)?;
+/// The summary of a run with these changes of the quickstart, in a process of its own.
+fn short_run(changes: &[String]) -> Result<Value, Failure> {
+    let lapa = std::env::current_exe().map_err(Failure::failed)?;
+    let folder = std::env::temp_dir().join(format!("lapa-bench-{}", std::process::id()));
+    let mut run = Command::new(lapa);
+    run.args(["run", "--quiet", "--format", "json", "--out"]).arg(&folder);
+    changes.iter().for_each(|change| _ = run.args(["-c", change]));
+    let output = run.output();
+    // Only our own temporary folder; nothing depends on whether it goes.
+    let _ = std::fs::remove_dir_all(&folder);
+    let output = output.map_err(Failure::failed)?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(Failure::failed(std::io::Error::other(reason)));

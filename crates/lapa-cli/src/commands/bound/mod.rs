@@ -137,7 +137,7 @@ impl Pilot {
         let marks: Vec<u32> = (0..=parts)
             .map(|part| (u64::from(part) * u64::from(rounds) / u64::from(parts)) as u32)
             .collect();
-        let mut weights = vec![0.0; simulation.partition().devices.len()];
+        let mut weights = vec![0.0; simulation.records().devices()];
         let mut models = vec![(0, simulation.model().parameters.clone())];
         let mut progress = RoundProgress::new(mode, rounds, 0);
         let mut list = Vec::new();

@@ -37,7 +37,7 @@ impl Screen {
                 let name = String::from(data.name.clone());
                 mode.notice(&format!(
                     "{}, {name} ({}), {} parameters, {}, seed {}, {}\nfolder: {}",
-                    count(simulation.partition().devices.len(), "device"),
+                    count(simulation.records().devices(), "device"),
                     data.source,
                     simulation.network().parameter_count(),
                     count(experiment.run.rounds as usize, "round"),
