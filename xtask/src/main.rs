@@ -5,6 +5,7 @@ mod bench_ddpg;
 mod bench_peers;
 mod bench_python;
 mod browser;
+mod containerfile;
 mod edges;
 mod generate;
 mod house;
