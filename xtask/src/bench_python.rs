@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Outcome {
     let Some(python) = python::environment()? else { return Ok(ExitCode::FAILURE) };
     let scripts = scripts(options.only.as_deref())?;
     let lapa = process::build_lapa(true)?;
-    let wheel = python::build(&python, "release")?;
+    let wheel = python::build(&python, "release", |_| ())?;
     python::install(&python, &wheel)?;
     let format = match options.format {
         Format::Text => "text",

@@ -36,7 +36,8 @@ pub fn run(check: bool) -> Outcome {
     Ok(if stale { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn help_page(lapa: &Path) -> Result<String, String> {
+/// The text of docs/cli.md: the help of the program and of every subcommand.
+pub fn help_page(lapa: &Path) -> Result<String, String> {
     let mut page = String::from(
         "# The command line\n\nWritten by `cargo xtask gen` from the program's own help.\n",
     );

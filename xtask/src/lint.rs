@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, edges, house, modules, process};
+use crate::{Outcome, containerfile, edges, house, modules, process};
 
 /// Runs every check and lists the failures at the end.
 pub fn run() -> Outcome {
@@ -30,6 +30,7 @@ pub fn run() -> Outcome {
 
     eprintln!("$ house rules");
     failures.extend(house::problems(process::root())?);
+    failures.extend(containerfile::problems(process::root())?);
     failures.extend(edges::problems()?);
     failures.extend(modules::problems(process::root())?);
 

@@ -5,6 +5,8 @@ mod bench_ddpg;
 mod bench_peers;
 mod bench_python;
 mod browser;
+mod containerfile;
+mod dist;
 mod edges;
 mod generate;
 mod house;
@@ -67,6 +69,15 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Make the files of a release: program, wheel, bill of materials, checksums.
+    ///
+    /// Writes lapa-VERSION-ARCH-linux.tar.gz (program, completions, man pages, licenses), the wheel,
+    /// lapa-VERSION.cdx.json (CycloneDX) and SHA256SUMS. Compiles without a network in
+    /// target/dist-build, so `cargo fetch` comes first. The wheel needs the virtual environment of
+    /// `cargo xtask test --python`, whose packages are downloaded at the first time. Files bear the
+    /// time of the last commit. A library that not every Linux has, or a path of this machine in a
+    /// file, is an error. Needs git, and readelf of binutils.
+    Dist(dist::Options),
     /// Compare the speed of our gradients with PyTorch's, in turns on one core.
     ///
     /// Needs Python 3.11 or newer. The first run makes a virtual environment (in the user's cache
@@ -93,6 +104,7 @@ fn main() -> ExitCode {
         Task::Test { long, python: false } => test::run(long),
         Task::Lint => lint::run(),
         Task::Gen { check } => generate::run(check),
+        Task::Dist(options) => dist::run(&options),
         Task::BenchPeers(options) => bench_peers::run(&options),
         Task::BenchPython(options) => bench_python::run(&options),
     };

@@ -1,5 +1,6 @@
 //! Starting other programs.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
@@ -79,6 +80,11 @@ pub fn build_lapa(release: bool) -> Result<PathBuf, String> {
         // With the features that the tests and the Python package have: one compilation for all.
         false => command.args(["--package", "lapa-python"]),
     };
+    executable(command)
+}
+
+/// Runs a `cargo build` and returns the path of the `lapa` program that it made.
+pub fn executable(mut command: Command) -> Result<PathBuf, String> {
     eprintln!("$ {}", shown(&command));
     command.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let messages = output(&mut command)?;
@@ -88,4 +94,26 @@ pub fn build_lapa(release: bool) -> Result<PathBuf, String> {
         .filter(|message| message["target"]["name"] == "lapa")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .ok_or_else(|| "cargo built no program named `lapa`".into())
+}
+
+/// The target that the compiler makes programs for, as x86_64-unknown-linux-gnu.
+pub fn host() -> Result<String, String> {
+    let text = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| format!("rustc names no host: {text}"))
+}
+
+/// The files in a folder and in those below it.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error| format!("cannot read {}: {error}", folder.display());
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            files.extend(self::files(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }

@@ -14,7 +14,7 @@ const FOLDER: &str = "bindings/python";
 /// and runs pytest. Without Python, or without a way to get the packages, it says so.
 pub fn run(long: bool) -> Outcome {
     let Some(python) = environment()? else { return Ok(ExitCode::SUCCESS) };
-    let wheel = build(&python, "dev")?;
+    let wheel = build(&python, "dev", |_| ())?;
     install(&python, &wheel)?;
     let lapa = process::build_lapa(false)?;
     let mut pytest = Command::new(&python);
@@ -33,7 +33,7 @@ pub fn environment() -> Result<Option<PathBuf>, String> {
         let packages = ["python3", "python3-venv"];
         let got = browser::may_install() && browser::apt_install(&packages)?;
         if !got || peers_env::system_python().is_err() {
-            eprintln!("notice: {reason}; the Python package was not tested");
+            eprintln!("notice: {reason}; the Python package is left out");
             return Ok(None);
         }
     }
@@ -41,14 +41,19 @@ pub fn environment() -> Result<Option<PathBuf>, String> {
     match peers_env::environment(&PACKAGE, &requirements) {
         Ok(python) => Ok(Some(python)),
         Err(reason) => {
-            eprintln!("notice: {reason}; the Python package was not tested");
+            eprintln!("notice: {reason}; the Python package is left out");
             Ok(None)
         }
     }
 }
 
-/// Builds a wheel in a profile of Cargo, and returns where it is.
-pub fn build(python: &Path, profile: &str) -> Result<PathBuf, String> {
+/// Builds a wheel in a profile of Cargo, by a command that `prepare` may change, and returns where it
+/// is.
+pub fn build(
+    python: &Path,
+    profile: &str,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<PathBuf, String> {
     let folder = process::root().join("target/wheels").join(profile);
     if folder.exists() {
         fs::remove_dir_all(&folder)
@@ -59,6 +64,7 @@ pub fn build(python: &Path, profile: &str) -> Result<PathBuf, String> {
     maturin.current_dir(process::root().join(FOLDER));
     maturin.args(["-m", "maturin", "build", "--profile", profile, "--interpreter"]).arg(python);
     maturin.arg("--out").arg(&folder);
+    prepare(&mut maturin);
     if !process::run(&mut maturin)?.success() {
         return Err("maturin could not build the wheel".into());
     }

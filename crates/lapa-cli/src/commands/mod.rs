@@ -4,6 +4,7 @@ mod account;
 mod audit;
 mod bench;
 mod bound;
+mod completions;
 mod config;
 mod data;
 mod explain;
@@ -66,6 +67,7 @@ enum Command {
     #[command(subcommand)]
     Flower(flower::Command),
     Bench(bench::Arguments),
+    Completions(completions::Arguments),
 }
 
 impl Lapa {
@@ -88,6 +90,7 @@ impl Lapa {
             Command::Explain(arguments) => explain::execute(arguments),
             Command::Flower(command) => flower::execute(command),
             Command::Bench(arguments) => bench::execute(arguments),
+            Command::Completions(arguments) => completions::execute(arguments),
         }
     }
 }

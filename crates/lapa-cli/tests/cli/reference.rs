@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["run"],
     &["init"],
@@ -28,6 +28,7 @@ const COMMANDS: [&[&str]; 20] = [
     &["flower"],
     &["flower", "up"],
     &["bench"],
+    &["completions"],
 ];
 
 #[test]
@@ -71,5 +72,30 @@ fn the_committed_help_is_that_of_the_program() {
         let title = [&["lapa"], command].concat().join(" ");
         let section = format!("## `{title}`\n\n```text\n{}\n```\n", help.join("\n"));
         assert!(page.contains(&section), "{title} has changed: run `cargo xtask gen`");
+    }
+}
+
+#[test]
+fn completions_are_scripts_that_know_every_command() {
+    let place = TempDir::new().unwrap();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(lapa(place.path()).args(["completions", shell]).assert());
+        for name in COMMANDS.iter().filter_map(|command| command.last()) {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+        fs::write(place.path().join(shell), script).unwrap();
+    }
+    let refusal = failure(lapa(place.path()).args(["completions", "tcsh"]), 2);
+    assert!(refusal.contains("'tcsh'"), "{refusal}");
+    assert!(refusal.contains("bash, elvish, fish, powershell, zsh"), "{refusal}");
+
+    let mut bash = std::process::Command::new("bash");
+    match bash.arg("-n").arg(place.path().join("bash")).output() {
+        Ok(checked) => {
+            assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}")
+        }
+        Err(error) => {
+            eprintln!("skipped: the script was not checked, bash does not start: {error}")
+        }
     }
 }
