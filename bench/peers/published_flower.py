@@ -3,8 +3,7 @@
     python published_flower.py FOLDER TASK ROUNDS THREADS
 
 FOLDER has MNIST's IDX files. Prints one line of JSON. The seconds are those of the strategy's
-rounds: starting Ray and PyTorch is not counted. Flower asks every few seconds whether a round's
-clients have answered, so that a short round takes as long as that interval.
+rounds. Starting Ray is not counted; Ray's actors start in the first round, which is.
 """
 
 import importlib.metadata

@@ -218,7 +218,7 @@ fn cells(title: &str, line: &Line) -> [String; 8] {
             title,
             printed.who.into(),
             printed.place.into(),
-            seconds(printed.seconds),
+            format!("{} s", printed.seconds),
             none(),
             printed.accuracy.into(),
             none(),
@@ -280,7 +280,7 @@ mod tests {
         let text = table(&[(&TASKS[0], lines)]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
-        assert!(lines[2].contains("| 91.00 s"), "{text}");
+        assert!(lines[2].contains("| 91 s"), "{text}");
         assert!(lines[3].contains("| 12.00 s") && lines[3].contains("| 50.00 %"), "{text}");
     }
 
