@@ -1,14 +1,16 @@
 //! `cargo xtask bench-peers`: our gradients and PyTorch's, measured in turns.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::table::{self, Row};
-use crate::{Outcome, bench_accounting, bench_ddpg, peers_env, process};
+use crate::{
+    Outcome, bench_accounting, bench_ddpg, bench_published, peers_env, process, published,
+};
 
 /// Samples of a round in `peers.py`: 15 devices of 400.
 const ROUND_SAMPLES: f64 = 6000.0;
@@ -31,6 +33,15 @@ pub struct Options {
     /// Compare our DDPG with that of stable-baselines3 instead.
     #[arg(long, conflicts_with_all = ["round", "accounting"])]
     ddpg: bool,
+    /// Run tasks that others have printed instead, with us, Flower and pfl-research.
+    #[arg(long, conflicts_with_all = ["round", "accounting", "ddpg", "pairs", "seconds"])]
+    published: bool,
+    /// Run this published task alone.
+    #[arg(long, value_enum, value_name = "TASK", requires = "published")]
+    only: Option<published::Name>,
+    /// Run a few rounds of the published tasks: a trial of the command, no measurement.
+    #[arg(long, requires = "published")]
+    quick: bool,
     /// Format of the result.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -59,6 +70,9 @@ pub fn run(options: &Options) -> Outcome {
     if options.ddpg {
         return bench_ddpg::run(options.pairs, options.seconds, options.format);
     }
+    if options.published {
+        return bench_published::run(options.only, options.quick, options.format);
+    }
     let python = peers_env::python("requirements.txt")?;
     let lapa = process::build_lapa(true)?;
     let core = pinned_core();
@@ -67,19 +81,13 @@ pub fn run(options: &Options) -> Outcome {
         None => eprintln!("notice: no `taskset` here; the measurements are not pinned to a core"),
     }
 
-    // Both sides compute on the same images.
-    let data =
-        process::output(Command::new(&lapa).args(["data", "get", "mnist", "--format", "json"]))?;
-    let data: Value = serde_json::from_str(&data).map_err(|error| error.to_string())?;
-    let images = data["folder"].as_str().ok_or("`lapa data get mnist` named no folder")?;
-    let images = Path::new(images);
-
-    let mut worker = Worker::start(&python, "peers.py", &[images], core)?;
+    let images = mnist(&lapa)?;
+    let mut worker = Worker::start(&python, "peers.py", &[&images], core)?;
     let about = worker.ask("about")?;
     let mut rows = gradient_rows(&mut worker, &lapa, core, options)?;
     drop(worker);
     if options.round {
-        rows.push(round_row(&python, images, &lapa, options)?);
+        rows.push(round_row(&python, &images, &lapa, options)?);
     }
 
     let torch = about["torch"].as_str().unwrap_or("?");
@@ -89,6 +97,15 @@ pub fn run(options: &Options) -> Outcome {
     });
     table::print(options.format, &title, &rows, conditions);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of MNIST: all sides compute on the same images.
+pub fn mnist(lapa: &Path) -> Result<PathBuf, String> {
+    let data =
+        process::output(Command::new(lapa).args(["data", "get", "mnist", "--format", "json"]))?;
+    let data: Value = serde_json::from_str(&data).map_err(|error| error.to_string())?;
+    let folder = data["folder"].as_str().ok_or("`lapa data get mnist` named no folder")?;
+    Ok(folder.into())
 }
 
 fn gradient_rows(

@@ -3,6 +3,7 @@
 mod bench_accounting;
 mod bench_ddpg;
 mod bench_peers;
+mod bench_published;
 mod bench_python;
 mod browser;
 mod containerfile;
@@ -14,6 +15,7 @@ mod lint;
 mod modules;
 mod peers_env;
 mod process;
+mod published;
 mod python;
 mod table;
 mod test;
@@ -89,6 +91,11 @@ enum Task {
     /// With --accounting: our accountants and those of dp-accounting (bench/peers/accounting.txt)
     /// instead, without PyTorch. With --ddpg: our DDPG and that of stable-baselines3
     /// (bench/peers/ddpg.txt).
+    ///
+    /// With --published: the tasks of experiments/published, which others have printed results of.
+    /// Our runs and, where they can be installed, those of Flower and pfl-research
+    /// (bench/peers/published_*.txt) in a virtual environment of its own (or where
+    /// LAPA_PUBLISHED_VENV says), on all cores. Takes up to half an hour; the table is Markdown.
     BenchPeers(bench_peers::Options),
     /// Measure the Python package: `lapa.run` beside the program, import time, size of the wheel.
     ///

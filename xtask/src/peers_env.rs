@@ -19,6 +19,9 @@ pub struct Environment {
 
 /// Of the comparison with others' programs.
 const PEERS: Environment = Environment { name: "peers-venv", variable: "LAPA_PEERS_VENV" };
+/// Of the published tasks, whose packages want other versions than those of the other comparisons.
+const PUBLISHED: Environment =
+    Environment { name: "published-venv", variable: "LAPA_PUBLISHED_VENV" };
 /// Of the Python package's tests.
 pub const PACKAGE: Environment = Environment { name: "python-venv", variable: "LAPA_PYTHON_VENV" };
 
@@ -26,6 +29,11 @@ pub const PACKAGE: Environment = Environment { name: "python-venv", variable: "L
 /// what a file of pinned packages in `bench/peers` wants.
 pub fn python(requirements: &str) -> Result<PathBuf, String> {
     environment(&PEERS, &process::root().join("bench/peers").join(requirements))
+}
+
+/// The Python of the published tasks, likewise.
+pub fn published(requirements: &str) -> Result<PathBuf, String> {
+    environment(&PUBLISHED, &process::root().join("bench/peers").join(requirements))
 }
 
 /// The Python of an environment, made and filled first when necessary with what a file of pinned

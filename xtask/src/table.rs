@@ -76,7 +76,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The median of sorted values.
-fn median(sorted: &[f64]) -> f64 {
+pub fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
