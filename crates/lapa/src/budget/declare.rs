@@ -100,7 +100,7 @@ pub(crate) fn declare(
     let mean = public_samples.iter().map(|&n| f64::from(n)).sum::<f64>()
         / public_samples.len().max(1) as f64;
     // Devices with the same numbers share a budget: a plan takes an accountant some time.
-    let mut shared: HashMap<u32, Vec<(Option<FilterKind>, Arc<DeviceBudget>)>> = HashMap::new();
+    let mut shared: HashMap<u32, Vec<(Option<FilterKind>, _)>> = HashMap::new();
     let mut filters: HashMap<(u64, String), Filter> = HashMap::new();
     let mut budgets = Vec::with_capacity(public_samples.len());
     for (device, &samples) in (0..).zip(public_samples) {
