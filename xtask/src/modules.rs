@@ -27,7 +27,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("radio", "device pool seed"),
     ("station", "budget model radio seed"),
     ("federation", "budget data observe radio station"),
-    ("round", "budget federation observe radio"),
+    ("round", "budget federation observe radio station"),
     (
         "simulation",
         "budget data device federation model observe partition pool radio round seed \

@@ -1,6 +1,6 @@
 //! ε spent in a ledger, per device and on both bases.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use lapa::budget::{PrivacyError, round_up};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Column, Format, or_dash, wrap};
+use crate::output::{self, Column, Format, count as count_of, or_dash, wrap};
 
 /// One device's releases, costed.
 #[derive(Serialize)]
@@ -63,7 +63,8 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
     let path = if inside.is_file() { &inside } else { path };
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
     let devices = read(&ledger).map_err(Failure::failed)?;
-    let rows = devices.iter().map(|(key, device)| device.row(key));
+    let mut known = Known::new();
+    let rows = devices.iter().map(|(key, device)| device.row(key, &mut known));
     let rows: Vec<Row> = rows.collect::<Result<_, _>>().map_err(Failure::failed)?;
     let meaning = BTreeMap::from(MEANING);
     let value = json!({ "ledger": path, "meaning": meaning, "devices": rows });
@@ -82,6 +83,9 @@ struct Device {
     /// The same, if no noise of the channel is counted.
     without_channel: Counts,
 }
+
+/// ε by GDP, RDP and PLD of releases that were costed already: many devices have the same.
+type Known = HashMap<String, [Option<f64>; 3]>;
 
 /// Equal releases, which are composed together.
 type Counts = Vec<(Mechanism, u32)>;
@@ -125,6 +129,9 @@ fn read(ledger: &Ledger) -> Result<BTreeMap<(String, u32), Device>, PrivacyError
     Ok(devices)
 }
 
+/// Devices in the text table before the rest is only counted.
+const MOST_ROWS: usize = 60;
+
 /// Devices of a declaration that are listed although they released nothing.
 const MOST_SILENT: usize = 100;
 
@@ -136,8 +143,17 @@ fn count(counts: &mut Counts, mechanism: Mechanism) {
 }
 
 impl Device {
-    fn row(&self, (data, device): &(String, u32)) -> Result<Row, AccountError> {
-        let [gdp, rdp, pld] = costs(&self.mechanisms, self.delta)?;
+    fn row(&self, (data, device): &(String, u32), known: &mut Known) -> Result<Row, AccountError> {
+        let mut costs = |counts: &Counts| -> Result<_, AccountError> {
+            let key = format!("{counts:?} {}", self.delta);
+            if let Some(&costs) = known.get(&key) {
+                return Ok(costs);
+            }
+            let costs = costs(counts, self.delta)?;
+            known.insert(key, costs);
+            Ok(costs)
+        };
+        let [gdp, rdp, pld] = costs(&self.mechanisms)?;
         let best =
             |costs: [Option<f64>; 3]| costs.into_iter().flatten().fold(f64::INFINITY, f64::min);
         Ok(Row {
@@ -149,7 +165,7 @@ impl Device {
             delta: self.delta,
             claimed: self.claimed,
             provable: best([gdp, rdp, pld]),
-            without_channel: best(costs(&self.without_channel, self.delta)?),
+            without_channel: best(costs(&self.without_channel)?),
             gdp,
             rdp,
             pld,
@@ -199,14 +215,21 @@ fn text(path: &Path, rows: &[Row]) -> String {
     let heading = |name| if name == "claimed" { "paper's sum" } else { name };
     let meaning: Vec<String> =
         MEANING.iter().map(|(name, words)| format!("{}: {words}.", heading(name))).collect();
+    let shown = &rows[..rows.len().min(MOST_ROWS)];
+    let mut table = output::columns(shown, &columns);
+    if rows.len() > MOST_ROWS {
+        table += &format!("… and {}\n", count_of(rows.len() - MOST_ROWS, "more device"));
+    }
     let mut text = format!(
-        "{}\n\n{}\n{}\n",
+        "{}\n\n{table}\n{}\n",
         path.display(),
-        output::columns(rows, &columns),
         wrap(&format!("ε at the declared δ of each device. {}", meaning.join(" ")), ""),
     );
     let worst = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
     let (provable, silent) = (worst(|row| row.provable), worst(|row| row.without_channel));
+    if rows.len() > MOST_ROWS {
+        text += &format!("The worst device has ε = {} (provable).\n", round_up(provable));
+    }
     if silent > provable {
         let channel = format!(
             "Channel noise is counted as far as the runs trust it (privacy.channel_trust); without \
