@@ -43,15 +43,13 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
         let seconds = summary["seconds"].as_f64().unwrap_or(f64::NAN);
         let round = seconds / f64::from(rounds);
         let name = |what| format!("scale_{registered}_{participants}_{what}");
-        bench.add(&name("start_and_end_s"), whole - seconds);
-        bench.add(&name("round_s"), round);
-        bench.add(&name("peak_memory_mb"), summary["peak_memory_mb"].clone());
+        bench.add(name("start_and_end_s"), whole - seconds);
+        bench.add(name("round_s"), round);
+        bench.add(name("peak_memory_mb"), summary["peak_memory_mb"].clone());
         // A round of fifteen, scaled to as many devices.
         let one = *first.get_or_insert(round / f64::from(participants));
-        bench.add(
-            &name("round_over_that_of_15"),
-            Value::from(round / f64::from(participants) / one),
-        );
+        bench
+            .add(name("round_over_that_of_15"), Value::from(round / f64::from(participants) / one));
     }
     Ok(())
 }
