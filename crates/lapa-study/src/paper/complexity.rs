@@ -90,8 +90,8 @@ const AXES: [Axis; 6] = [
     ("devices K", [15, 30, 60, 120], |devices| Sizes { devices, ..PAPER }),
     ("rounds T", [100, 200, 400, 800], |rounds| Sizes { rounds, ..PAPER }),
     ("hidden units", [32, 64, 128, 256], |hidden| Sizes { hidden: hidden as u32, ..PAPER }),
-    ("batch N", [16, 64, 256, 1024], |batch| Sizes { batch: batch as u32, ..PAPER }),
-    (SEARCH, [400, 800, 1600, 3200], |steps| Sizes { steps: steps as u32, ..PAPER }),
+    ("batch N", [32, 64, 128, 256], |batch| Sizes { batch: batch as u32, ..PAPER }),
+    (SEARCH, [100, 200, 400, 800], |steps| Sizes { steps: steps as u32, ..PAPER }),
     ("rounds T, training", [5, 10, 20, 40], |rounds| Sizes {
         rounds,
         steps: 4,
@@ -216,8 +216,9 @@ pub fn chapter(seen: &Seen) -> Chapter {
     )
     .picture(
         "complexity",
-        "Slopes: nearly flat in T on a trace, gentle in K, steeper in the width of the networks, because \
-         W grows with its square, and near 1 in N, in E·T_RL and in T where every step trains.",
+        "Slopes: flat in T on a trace, gentle in K, steeper in the width of the networks, because W grows \
+         with its square; below 1 in N, since large batches use the processor better; about 1 in \
+         E·T_RL, and in T where every step trains.",
         Drawing::Panels(panels),
     )
     .table(table)
