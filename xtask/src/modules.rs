@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("data", "atomic files seed"),
     ("partition", "seed"),
     ("model", "data pool seed"),
+    ("optimize", "atomic model seed"),
     ("budget", "model observe"),
     ("device", "budget data model observe"),
     ("radio", "device pool seed"),

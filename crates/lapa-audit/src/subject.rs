@@ -1,10 +1,11 @@
 //! Subject of an audit.
 
 use lapa::budget::PrivacySummary;
-use lapa::config::{Entropy, Experiment, PowerChoice};
+use lapa::config::{Entropy, Experiment};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::model::Network;
+use lapa::optimize::PowerChoice;
 
 use crate::AuditError;
 
@@ -51,7 +52,7 @@ impl Subject {
             return Err(AuditError::RealReleases);
         }
         experiment.run.ledger = None;
-        if experiment.control.power.needs_pilot() {
+        if experiment.control.needs_pilot() {
             // Powers change what the channel adds, not what a device may release.
             experiment.control.power = PowerChoice::Equal;
         }

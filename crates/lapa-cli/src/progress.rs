@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use lapa::data::FetchEvent;
 use lapa::observe::RoundRecord;
-use lapa_control::optimize::Progress;
+use lapa::optimize::Progress;
 
 use crate::output::{say, visible};
 

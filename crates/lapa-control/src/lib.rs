@@ -3,13 +3,12 @@
 //!
 //! [`bound`] is the paper's Theorem 1, as printed and corrected. [`power`] is its problem P1: a
 //! pilot run leaves a [`Trace`](power::Trace), and a [`Problem`](power::Problem) judges transmit
-//! amplitudes by it. [`optimize`] has everything that chooses amplitudes, behind one trait.
+//! amplitudes by it. [`phases`] lets a [`lapa::optimize::Optimizer`] choose them, and runs with them.
 
 // Only the command line prints.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod bound;
-pub mod optimize;
 pub mod phases;
 pub mod power;
 

@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::DdpgVariant;
-use lapa::config::{BoundForm, Experiment};
+use lapa::config::BoundForm;
+use lapa::optimize::ddpg::{
+    Agent, AgentError, Batch, DdpgVariant, Learning, Parameters, Replay, SavedError, Sizes,
+};
+use lapa::optimize::{
+    CmaEs, Ddpg, DdpgConfig, Evaluation, Limits, Objective, ObjectiveError, OptimizeError,
+    Optimizer, Progress, RandomSearch,
+};
 use lapa::seed::{Purpose, Stream, stream};
-use lapa_control::optimize::ddpg::{
-    Agent, AgentError, Batch, Ddpg, Learning, Parameters, Replay, SavedError, Settings, Sizes,
-};
-use lapa_control::optimize::{CmaEs, OptimizeError, Optimizer, Progress, RandomSearch};
-use lapa_control::power::{
-    Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem, Trace, TraceArrays,
-};
+use lapa_control::power::{NoiseRule, Problem, Trace, TraceArrays};
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use serde::Deserialize;
@@ -248,17 +248,15 @@ fn power_problem(seed: u64, rule: NoiseRule) -> Problem {
     Problem::new(Trace::new(arrays).unwrap(), rule, BoundForm::Corrected, 0.997, limits).unwrap()
 }
 
-fn defaults() -> Settings {
-    Settings::from(Experiment::from_toml("", "test", &[]).unwrap().control.ddpg)
-}
-
 /// Within 5 % of what CMA-ES finds; equal power and as many random draws are further away.
 #[test]
 fn power_is_nearly_the_best() {
     for (seed, rule) in [(0, NoiseRule::PerDevice), (1, NoiseRule::TopUp)] {
         let mut problem = power_problem(seed, rule);
-        let found =
-            Ddpg::new(defaults()).unwrap().optimize(&mut problem, seed, &mut go_on).unwrap();
+        let found = Ddpg::new(DdpgConfig::default())
+            .unwrap()
+            .optimize(&mut problem, seed, &mut go_on)
+            .unwrap();
         let evaluations = found.evaluations as u32;
         let least = (0..2)
             .map(|seed| {
@@ -276,8 +274,8 @@ fn power_is_nearly_the_best() {
     }
 }
 
-fn small(hidden: usize, batch: usize) -> Settings {
-    Settings { episodes: 4, steps: 60, hidden, batch, ..defaults() }
+fn small(hidden: u32, batch: u32) -> DdpgConfig {
+    DdpgConfig { episodes: 4, steps: 60, hidden, batch, ..DdpgConfig::default() }
 }
 
 /// Both sizes: one that fits a thread, one that is split.
@@ -312,8 +310,9 @@ fn a_second_search_repeats_the_first() {
 #[test]
 fn the_printed_variant_ends_with_its_actor() {
     let variant = DdpgVariant::Printed;
-    let learning = Learning { discount: 0.99, soft_update: 0.001, ..defaults().learning };
-    let mut ddpg = Ddpg::new(Settings { variant, learning, ..small(16, 16) }).unwrap();
+    let (discount, soft_update) = (0.99, 0.001);
+    let config = DdpgConfig { variant, discount, soft_update, ..small(16, 16) };
+    let mut ddpg = Ddpg::new(config).unwrap();
     let mut problem = power_problem(0, NoiseRule::PerDevice);
     let optimum = ddpg.optimize(&mut problem, 3, &mut go_on).unwrap();
     assert!(problem.limits().is_feasible(&optimum.amplitudes));
@@ -333,8 +332,7 @@ fn a_saved_agent_of_td3_has_two_critics() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.safetensors");
     let tuned = small(16, 16);
-    let learning = Learning { discount: 0.5, ..tuned.learning };
-    let settings = Settings { variant: DdpgVariant::Td3, learning, ..tuned };
+    let settings = DdpgConfig { variant: DdpgVariant::Td3, discount: 0.5, ..tuned };
     let mut problem = power_problem(0, NoiseRule::PerDevice);
     let equal = problem.limits().equal();
     let equal = problem.evaluate(&equal).unwrap().objective;
@@ -344,7 +342,7 @@ fn a_saved_agent_of_td3_has_two_critics() {
     let agent = td3.agent().unwrap();
     assert!(agent.parameters().twin.is_some_and(|[twin, _]| twin != agent.parameters().critic));
     agent.save(&path).unwrap();
-    let loaded = Agent::load(&path, Ddpg::sizes(15, &settings), learning).unwrap();
+    let loaded = Agent::load(&path, Ddpg::sizes(15, &settings), settings.learning()).unwrap();
     assert_eq!(loaded.parameters(), agent.parameters());
     for (settings, has_twin) in [(settings, true), (tuned, false)] {
         let mut next = Ddpg::with_agent(settings, &loaded).unwrap();
@@ -364,7 +362,7 @@ fn a_saved_agent_goes_on() {
     let agent = ddpg.agent().unwrap();
     agent.save(&path).unwrap();
     let sizes = Ddpg::sizes(15, &settings);
-    let loaded = Agent::load(&path, sizes, settings.learning).unwrap();
+    let loaded = Agent::load(&path, sizes, settings.learning()).unwrap();
     assert_eq!((loaded.sizes(), loaded.parameters()), (sizes, agent.parameters()));
 
     let search = |agent: &Agent| {
@@ -375,7 +373,7 @@ fn a_saved_agent_goes_on() {
     assert_eq!(search(agent), search(&loaded));
 
     let wider = Sizes { hidden: 17, ..sizes };
-    let error = Agent::load(&path, wider, settings.learning).err().unwrap();
+    let error = Agent::load(&path, wider, settings.learning()).err().unwrap();
     assert!(matches!(error, SavedError::Sizes { found, .. } if found == sizes), "{error}");
     assert!(error.to_string().contains("hidden layers of 17"), "{error}");
 }
@@ -463,15 +461,14 @@ fn a_listener_stops_the_search() {
 
 #[test]
 fn bad_settings_and_agents_are_named() {
-    let bad = Settings { batch: 0, ..defaults() };
+    let bad = DdpgConfig { batch: 0, ..DdpgConfig::default() };
     assert_eq!(
         Ddpg::new(bad).err().unwrap().to_string(),
-        "ddpg: batch = 0: expected an integer from 1 to 1048576"
+        "control.ddpg.batch = 0: expected an integer from 1 to 1048576"
     );
     for discount in [-0.1, 1.0, f64::NAN] {
-        let learning = Learning { discount, ..LEARNING };
-        let error = Ddpg::new(Settings { learning, ..defaults() }).err().unwrap();
-        assert_eq!(error.name, "discount");
+        let error = Ddpg::new(DdpgConfig { discount, ..DdpgConfig::default() }).err().unwrap();
+        assert_eq!(error.name, "control.ddpg.discount");
     }
     let sizes = Sizes { states: 5, actions: 0, hidden: 4 };
     let error = Agent::new(sizes, LEARNING, &mut rng(1)).err().unwrap();

@@ -1,7 +1,7 @@
 //! Power limits: what is allowed, and the nearest of it.
 
+use lapa::optimize::{Limits, LimitsError};
 use lapa::seed::{Purpose, Stream, stream};
-use lapa_control::power::{Limits, LimitsError};
 use proptest::prelude::*;
 use rand::RngExt;
 

@@ -7,18 +7,21 @@ use std::ops::ControlFlow;
 
 use common::{FORMS, Kind, RULES, limits, problem, rng, trace};
 use lapa::config::BoundForm;
+use lapa::optimize::cma_es::{Minimum, Start, minimize};
+use lapa::optimize::{
+    CmaEs, DdpgConfig, Evaluation, Given, Known, Limits, Objective, ObjectiveError, OptimizeError,
+    Optimizer, Optimizers, Optimum, PowerChoice, Progress, RandomSearch,
+};
 use lapa::seed::Stream;
-use lapa_control::optimize::cma_es::{Minimum, Start, minimize};
-use lapa_control::optimize::{
-    CmaEs, Known, OptimizeError, Optimizer, Optimum, Progress, RandomSearch,
-};
-use lapa_control::power::{
-    Evaluation, Limits, NoiseRule, Objective, ObjectiveError, Problem, closed_form,
-};
+use lapa_control::power::{NoiseRule, Problem};
 use rand::RngExt;
 
 fn run(optimizer: &mut dyn Optimizer, objective: &mut dyn Objective, seed: u64) -> Optimum {
     optimizer.optimize(objective, seed, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn closed_form(problem: &Problem) -> Known {
+    Known::closed_form(problem.limits(), &problem.channel_terms())
 }
 
 fn cma_es(objective: &mut dyn Objective, seed: u64) -> Optimum {
@@ -132,7 +135,7 @@ fn cma_es_agrees_with_the_closed_form() {
         for form in FORMS {
             let mut problem =
                 Problem::new(trace.clone(), NoiseRule::Always, form, 0.99, limits.clone()).unwrap();
-            let exact = run(&mut Known::closed_form(closed_form(&problem)), &mut problem, 0);
+            let exact = run(&mut closed_form(&problem), &mut problem, 0);
             let found = cma_es(&mut problem, seed);
             let ratio = found.evaluation.objective / exact.evaluation.objective;
             assert!((1.0 - 1e-12..1.0 + 1e-3).contains(&ratio), "{ratio}");
@@ -148,7 +151,7 @@ fn the_closed_form_beats_random_draws() {
     for seed in 0..3 {
         let trace = trace(seed, Kind { fading: true, ..Kind::default() });
         let mut problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
-        let exact = run(&mut Known::closed_form(closed_form(&problem)), &mut problem, 0);
+        let exact = run(&mut closed_form(&problem), &mut problem, 0);
         let random = run(&mut RandomSearch { evaluations: 10_000 }, &mut problem, seed);
         assert!(exact.evaluation.objective < random.evaluation.objective);
     }
@@ -217,16 +220,20 @@ fn cma_es_ends_close_to_the_global_optimum() {
 #[test]
 fn optima_are_feasible_reproducible_and_what_they_say() {
     let trace = trace(4, Kind { devices: 6, rounds: 30, ..Kind::default() });
+    let optimizers = Optimizers {
+        cma_es: CmaEs { evaluations: 1_000 },
+        ddpg: DdpgConfig { episodes: 3, steps: 100, ..DdpgConfig::default() },
+    };
     for rule in RULES {
         let mut problem = problem(&trace, rule, BoundForm::Corrected);
-        let optimizers: [&mut dyn Optimizer; 5] = [
-            &mut Known::equal(problem.limits()),
-            &mut Known::full(problem.limits()),
-            &mut Known::closed_form(closed_form(&problem)),
-            &mut RandomSearch { evaluations: 300 },
-            &mut CmaEs { evaluations: 1_000 },
-        ];
-        for optimizer in optimizers {
+        for &choice in PowerChoice::METHODS {
+            let given = Given {
+                limits: problem.limits(),
+                channel_terms: &problem.channel_terms(),
+                optimizers: &optimizers,
+            };
+            let optimizer = &mut *optimizers.get(choice).unwrap().build(given).unwrap();
+            assert_eq!(optimizer.name(), choice.to_string());
             let found = run(optimizer, &mut problem, 7);
             let again = run(optimizer, &mut problem, 7);
             assert_eq!(found.amplitudes, again.amplitudes);
@@ -236,7 +243,7 @@ fn optima_are_feasible_reproducible_and_what_they_say() {
             assert_eq!(found.evaluation, evaluation);
             assert_eq!(found.curve.last(), Some(&(found.evaluations, evaluation.objective)));
             assert!(found.curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 >= b.1));
-            let draws = ["random-search", "cma-es"].contains(&optimizer.name());
+            let draws = !["equal", "full", "closed-form"].contains(&optimizer.name());
             let other = run(optimizer, &mut problem, 8);
             assert_eq!(found.amplitudes != other.amplitudes, draws, "{}", optimizer.name());
         }
@@ -248,8 +255,7 @@ fn a_thousand_devices_are_optimized() {
     let kind = Kind { devices: 1000, rounds: 20, ..Kind::default() };
     let trace = trace(6, kind).scaled(0.0).unwrap();
     let mut problem = problem(&trace, NoiseRule::Always, BoundForm::Corrected);
-    let least =
-        run(&mut Known::closed_form(closed_form(&problem)), &mut problem, 0).evaluation.objective;
+    let least = run(&mut closed_form(&problem), &mut problem, 0).evaluation.objective;
     let equal = run(&mut Known::equal(problem.limits()), &mut problem, 0).evaluation.objective;
     let found = run(&mut CmaEs { evaluations: 30_000 }, &mut problem, 0).evaluation.objective;
     // At least half of what there is to gain.

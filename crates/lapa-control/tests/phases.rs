@@ -4,9 +4,10 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lapa::config::{Experiment, Override, PowerChoice, Powers};
+use lapa::config::{Experiment, Override, Powers};
 use lapa::data::{Dataset, digits};
 use lapa::observe::{DeviceRecords, read_metrics};
+use lapa::optimize::{Objective, PowerChoice};
 use lapa::run::{RunEvent, SwitchingRound, read_summary};
 use lapa::simulation::Simulation;
 use lapa_control::phases::{
@@ -14,7 +15,7 @@ use lapa_control::phases::{
     limits, pilot_experiment, pilot_folder, problem,
 };
 use lapa_control::pilot_and_run;
-use lapa_control::power::{Average, Objective};
+use lapa_control::power::Average;
 use lapa_privacy::ledger::Ledger;
 use tempfile::TempDir;
 

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lapa::config::{Clip, Experiment, PowerChoice, Update};
+use lapa::config::{Clip, Experiment, Update};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
+use lapa::optimize::{OptimizeError, PowerChoice};
 use lapa::run::{Summary, fingerprint};
 use lapa::simulation::{Event, Simulation};
 use lapa_control::phases::{self, Choice, Chooser, Judgment, PhaseError};
@@ -129,8 +130,7 @@ impl Cell {
         let samples = self.samples().unwrap_or(data.train.len() as f64);
         let trained = f64::from(run.rounds) * run.participation * share * clip * samples;
         let evaluated = f64::from(run.rounds.div_ceil(run.evaluate_every)) * data.test.len() as f64;
-        let pilot =
-            if self.experiment.control.power.needs_pilot() { trained + PILOT_WORK } else { 0.0 };
+        let pilot = if self.experiment.control.needs_pilot() { trained + PILOT_WORK } else { 0.0 };
         trained + evaluated + pilot
     }
 
@@ -151,7 +151,7 @@ impl Cell {
         let mut powers = None;
         // A pilot on the devices' own records and the run are in one ledger.
         let place = tempfile::tempdir().map_err(CellError::Ledger)?;
-        if experiment.control.power.needs_pilot() {
+        if experiment.control.needs_pilot() {
             let ledger = place.path().join("ledger.db");
             let chosen = choose(&experiment, data, &ledger, on_event)?;
             let Some(chosen) = chosen else { return Ok(None) };
@@ -220,7 +220,7 @@ fn choose(
     let Some(pilots) = pilots else { return Ok(None) };
     let mut chooser = Chooser::new(experiment, pilots, data)?;
     match chooser.choose(optimizer, &mut |_| on_event(CellEvent::Round(0))) {
-        Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => Ok(None),
+        Err(PhaseError::Optimize(OptimizeError::Cancelled(_))) => Ok(None),
         choice => {
             let choice = chooser.or_equal(choice?)?;
             let over_equal = choice.over_equal();

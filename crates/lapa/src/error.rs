@@ -79,7 +79,7 @@ pub enum FederationError {
     )]
     PowersNotChosen {
         /// `control.power`
-        power: crate::config::PowerChoice,
+        power: crate::optimize::PowerChoice,
     },
     /// No threads.
     #[error(transparent)]

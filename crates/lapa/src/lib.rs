@@ -40,6 +40,7 @@ pub mod federation;
 pub mod files;
 pub mod model;
 pub mod observe;
+pub mod optimize;
 pub mod partition;
 mod pool;
 pub mod radio;

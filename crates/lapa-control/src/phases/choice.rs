@@ -1,20 +1,23 @@
 //! One way to choose powers, carried out.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 
 use lapa::budget::Histograms;
-use lapa::config::{EvaluationChoice, Experiment, PowerChoice};
+use lapa::config::{EvaluationChoice, Experiment};
 use lapa::data::Dataset;
 use lapa::observe::number;
+use lapa::optimize::ddpg::Agent;
+use lapa::optimize::{
+    Ddpg, Given, Known, Objective, OptimizeError, Optimizer, PowerChoice, Progress,
+};
 use lapa::run::SwitchingRound;
 use lapa_privacy::AccountError;
 use lapa_privacy::allocate::Basis;
 use serde::Serialize;
 
 use super::{Live, PhaseError, Pilot, problem};
-use crate::optimize::ddpg::{Agent, Settings};
-use crate::optimize::{CmaEs, Ddpg, Known, OptimizeError, Optimizer, Progress, RandomSearch};
-use crate::power::{Average, CostError, Objective, PrivacyCost, Problem, privacy_cost_until};
+use crate::power::{Average, CostError, PrivacyCost, Problem, privacy_cost_until};
 
 /// Powers, and what they are worth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,12 +69,6 @@ impl Choice {
     pub fn over_equal(&self) -> f64 {
         self.objective_relative / self.equal_relative
     }
-}
-
-/// An optimizer; DDPG is asked for more than others afterwards.
-enum Searcher {
-    Ddpg(Box<Ddpg>),
-    Other(Box<dyn Optimizer>),
 }
 
 /// The problem of choosing powers for an experiment, after its pilot.
@@ -158,17 +155,15 @@ impl Chooser {
     ) -> Result<Choice, PhaseError> {
         let seed = self.experiment.run.seed;
         let start = lapa::clock::now();
-        let mut searcher = self.searcher(optimizer)?;
+        let mut search = self.optimizer(optimizer)?;
         let objective: &mut dyn Objective = match &mut self.live {
             Some(live) => live,
             None => &mut self.problems,
         };
-        let optimum = match &mut searcher {
-            Searcher::Ddpg(ddpg) => ddpg.optimize(objective, seed, on_progress)?,
-            Searcher::Other(other) => other.optimize(objective, seed, on_progress)?,
-        };
+        let optimum = search.optimize(objective, seed, on_progress)?;
+        // DDPG is asked for more than others.
         let mut policy = None;
-        if let Searcher::Ddpg(ddpg) = searcher {
+        if let Ok(ddpg) = (search as Box<dyn Any>).downcast::<Ddpg>() {
             policy = ddpg.policy_objective();
             self.ddpg = Some(*ddpg);
         }
@@ -207,30 +202,19 @@ impl Chooser {
         })
     }
 
-    fn searcher(&self, optimizer: PowerChoice) -> Result<Searcher, PhaseError> {
-        let (control, limits) = (&self.experiment.control, self.problems.limits());
-        let steps = control.ddpg.episodes.saturating_mul(control.ddpg.steps);
-        Ok(Searcher::Other(match optimizer {
-            PowerChoice::File => {
-                let power_w = &self.experiment.transmit.power_w;
-                let devices = 0..limits.devices() as u32;
-                Box::new(Known::given(devices.map(|k| power_w.of(k).sqrt()).collect()))
-            }
-            PowerChoice::Equal => Box::new(Known::equal(limits)),
-            PowerChoice::Full => Box::new(Known::full(limits)),
-            PowerChoice::ClosedForm => Box::new(Known::closed_form(self.problems.closed_form())),
-            PowerChoice::RandomSearch => Box::new(RandomSearch { evaluations: steps }),
-            PowerChoice::CmaEs => Box::new(CmaEs { evaluations: control.cma_es.evaluations }),
-            PowerChoice::Ddpg => {
-                let settings = Settings::from(control.ddpg);
-                settings.check_for(limits.devices())?;
-                let ddpg = match &self.start {
-                    Some(agent) => Ddpg::with_agent(settings, agent)?,
-                    None => Ddpg::new(settings)?,
-                };
-                return Ok(Searcher::Ddpg(ddpg.into()));
-            }
-        }))
+    fn optimizer(&self, choice: PowerChoice) -> Result<Box<dyn Optimizer>, PhaseError> {
+        let (optimizers, limits) = (&self.experiment.control.optimizers, self.problems.limits());
+        let Some(parameters) = optimizers.get(choice) else {
+            let power_w = &self.experiment.transmit.power_w;
+            let devices = 0..limits.devices() as u32;
+            return Ok(Box::new(Known::given(devices.map(|k| power_w.of(k).sqrt()).collect())));
+        };
+        parameters.check(limits.devices())?;
+        if let (PowerChoice::Ddpg, Some(agent)) = (choice, &self.start) {
+            return Ok(Box::new(Ddpg::with_agent(optimizers.ddpg, agent)?));
+        }
+        let channel_terms = &self.problems.channel_terms();
+        Ok(parameters.build(Given { limits, channel_terms, optimizers })?)
     }
 
     /// ε with the channel's noise counted, and without. `on_device` may break off.

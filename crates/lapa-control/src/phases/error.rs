@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use lapa::blame::{Blame, Kind};
 use lapa::config::ConfigError;
+use lapa::optimize::ddpg::SavedError;
+use lapa::optimize::{LimitsError, ObjectiveError, OptimizeError};
+use lapa_privacy::OutOfRange;
 use lapa_report::run::ShowError;
 
 use crate::bound::BoundError;
-use crate::optimize::OptimizeError;
-use crate::optimize::ddpg::{SavedError, SettingsError};
-use crate::power::{CostError, LimitsError, ObjectiveError, ProblemError, TraceError};
+use crate::power::{CostError, ProblemError, TraceError};
 
 /// Error of a staged run: of its pilot, its choice of powers, or the run itself.
 #[derive(Debug, thiserror::Error)]
@@ -130,9 +131,9 @@ pub enum PhaseError {
     /// A choice cannot be costed.
     #[error(transparent)]
     Cost(#[from] CostError),
-    /// Settings of DDPG without meaning.
-    #[error("[control]: {0}")]
-    Settings(#[from] SettingsError),
+    /// Parameters of an optimizer without meaning.
+    #[error(transparent)]
+    Parameter(#[from] OutOfRange),
     /// An agent cannot be read or written.
     #[error(transparent)]
     Agent(#[from] SavedError),

@@ -40,7 +40,7 @@ impl Job {
         data: Dataset,
         place: Place<'_>,
     ) -> Result<Self, PhaseError> {
-        if !experiment.control.power.needs_pilot() {
+        if !experiment.control.needs_pilot() {
             let run = match place {
                 Place::At(path) => Run::create(experiment, data, path),
                 Place::Numbered(path) => Run::create_numbered(experiment, data, path),

@@ -1,12 +1,12 @@
 //! J of a run by its own rounds.
 
 use lapa::observe::{RoundRecord, number};
+use lapa::optimize::Objective;
 use lapa::radio::Links;
 use lapa::simulation::Simulation;
 use serde::{Deserialize, Serialize};
 
 use super::{PhaseError, Pilot, check, problem};
-use crate::power::Objective;
 
 /// J, the noise terms of the bound, by the noise that a run's own rounds asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

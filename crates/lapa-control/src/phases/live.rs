@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use lapa::config::{Experiment, PowerChoice, Powers};
+use lapa::config::{Experiment, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
+use lapa::optimize::{Evaluation, Limits, Objective, ObjectiveError, PowerChoice};
 use lapa::simulation::Simulation;
 
 use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem, records_of};
-use crate::power::{Evaluation, Limits, Objective, ObjectiveError};
 
 /// Trains anew for every power vector, as the paper's environment does, and judges the noise that
 /// this training asked for. Slow: an evaluation is a whole run.

@@ -12,13 +12,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapa::atomic::{write_atomically, write_json};
-use lapa::config::{
-    Access, BoundForm, Entropy, Experiment, Pilot as PilotData, PowerChoice, Powers,
-};
+use lapa::config::{Access, BoundForm, Entropy, Experiment, Pilot as PilotData, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
 use lapa::observe::RoundRecord;
+use lapa::optimize::{Limits, OptimizeError, PowerChoice, Progress};
 use lapa::radio::Threshold;
 use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_records, read_summary};
 use lapa::simulation::{Event, Simulation};
@@ -33,9 +32,7 @@ pub use live::Live;
 pub use pilot::{Pilot, pilot_data, pilot_experiment};
 
 use crate::bound::{self, Constants};
-use crate::optimize::ddpg::Settings;
-use crate::optimize::{Ddpg, Progress};
-use crate::power::{Limits, NoiseRule, Problem};
+use crate::power::{NoiseRule, Problem};
 
 /// Event of a staged run. Any listener may break off.
 pub enum PhaseEvent<'a> {
@@ -136,12 +133,11 @@ pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
     if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
         return Err(PhaseError::TooLong { rounds, devices });
     }
-    if experiment.control.power == PowerChoice::Ddpg {
-        Settings::from(experiment.control.ddpg).check_for(devices as usize)?;
+    if let Some(optimizer) = experiment.control.optimizers.get(experiment.control.power) {
+        optimizer.check(devices as usize)?;
     }
     limits(experiment)?;
     contraction(experiment, 1.0)?;
-    Ddpg::new(Settings::from(experiment.control.ddpg))?;
     Ok(())
 }
 
@@ -210,7 +206,7 @@ pub fn pilot_and_run(
 ) -> Result<PhaseOutcome, PhaseError> {
     let experiment = absolute(experiment)?;
     let optimizer = experiment.control.power;
-    if !optimizer.needs_pilot() {
+    if !experiment.control.needs_pilot() {
         return rounds(Run::create(experiment, data, out)?, on_event);
     }
     if !is_free(out) {
@@ -230,7 +226,7 @@ pub fn pilot_and_run(
         on_event(PhaseEvent::Optimizing { optimizer, progress })
     });
     let choice = match chosen {
-        Err(PhaseError::Optimize(crate::optimize::OptimizeError::Cancelled(_))) => {
+        Err(PhaseError::Optimize(OptimizeError::Cancelled(_))) => {
             return stopped();
         }
         choice => chooser.or_equal(choice?)?,

@@ -1,11 +1,11 @@
 //! The pilot: a run whose noise powers are fitted to.
 
 use lapa::config::{
-    Control, Data, Entropy, Experiment, NoiseControl, ObserveDevices, Pilot as PilotData,
-    PowerChoice, Powers,
+    Control, Data, Entropy, Experiment, NoiseControl, ObserveDevices, Pilot as PilotData, Powers,
 };
 use lapa::data::{self, DataName, Dataset};
 use lapa::observe::{DeviceRecords, RoundRecord};
+use lapa::optimize::PowerChoice;
 use lapa::radio::Links;
 use lapa::simulation::Simulation;
 use lapa_privacy::Release;

@@ -1,7 +1,8 @@
 //! The mean of P1 over several pilots.
 
-use super::closed_form::spread;
-use super::{Evaluation, Limits, Objective, ObjectiveError, Problem};
+use lapa::optimize::{Evaluation, Limits, Objective, ObjectiveError};
+
+use super::Problem;
 
 /// Judges amplitudes by several pilots, so that they fit none of them by accident.
 ///
@@ -23,13 +24,13 @@ impl Average {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// The best powers against channel noise alone: see [`closed_form`](super::closed_form).
-    pub fn closed_form(&self) -> Vec<f64> {
+    /// The sums of [`Problem::channel_terms`].
+    pub fn channel_terms(&self) -> Vec<f64> {
         let mut terms = self.first.channel_terms();
         for other in &self.others {
             terms.iter_mut().zip(other.channel_terms()).for_each(|(sum, term)| *sum += term);
         }
-        spread(self.limits(), terms)
+        terms
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use lapa::optimize::ObjectiveError;
 use lapa::simulation::Cancelled;
 use lapa_privacy::accountant::{Accountant, Gdp, Rdp};
 use lapa_privacy::{AccountError, EventError, Mechanism, NoiseKind, Release};
 
-use super::{ObjectiveError, Problem};
+use super::Problem;
 
 /// Error of a privacy cost.
 #[derive(Debug, thiserror::Error)]

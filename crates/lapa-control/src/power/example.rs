@@ -1,8 +1,9 @@
 //! P1 of any size, for measuring.
 
 use lapa::config::BoundForm;
+use lapa::optimize::Limits;
 
-use super::{Limits, NoiseRule, Problem, Trace, TraceArrays};
+use super::{NoiseRule, Problem, Trace, TraceArrays};
 
 /// P1 for `devices` over `rounds` in which the required noise falls to a tenth, and some devices
 /// switch.

@@ -3,20 +3,14 @@
 //! A decision is a vector of *amplitudes* p_k ≥ 0; device k sends with |p_k|² watts.
 
 mod average;
-mod closed_form;
 mod cost;
-mod evaluation;
 mod example;
-mod limits;
 mod problem;
 mod trace;
 
 pub use average::Average;
-pub use closed_form::closed_form;
 pub use cost::{CostError, PrivacyCost, privacy_cost, privacy_cost_until};
-pub use evaluation::{Evaluation, Objective, ObjectiveError};
 pub use example::example;
 pub use lapa::budget::NoiseRule;
-pub use limits::{Limits, LimitsError};
 pub use problem::{Noise, Problem, ProblemError};
 pub use trace::{Trace, TraceArrays, TraceError};

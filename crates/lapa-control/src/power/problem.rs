@@ -8,9 +8,9 @@
 
 use lapa::budget::{NoiseRule, Trusted, top_up};
 use lapa::config::BoundForm;
+use lapa::optimize::{Evaluation, Limits, Objective, ObjectiveError};
 
-use super::evaluation::{Evaluation, Objective, ObjectiveError};
-use super::{Limits, Trace};
+use super::Trace;
 
 /// Error of a problem.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -212,7 +212,7 @@ impl Problem {
 
     /// Of each device, b in its part a + b/P of the objective: without artificial noise, or in
     /// every round with it under [`NoiseRule::Always`].
-    pub(super) fn channel_terms(&self) -> Vec<f64> {
+    pub fn channel_terms(&self) -> Vec<f64> {
         let term = |device: &Device| match self.rule {
             NoiseRule::Always => device.channel + device.raised[self.trace.rounds()],
             _ => device.channel,

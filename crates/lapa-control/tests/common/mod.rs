@@ -1,8 +1,9 @@
 //! Traces to test with.
 
 use lapa::config::BoundForm;
+use lapa::optimize::Limits;
 use lapa::seed::{Purpose, Stream, stream};
-use lapa_control::power::{Limits, NoiseRule, Problem, Trace, TraceArrays};
+use lapa_control::power::{NoiseRule, Problem, Trace, TraceArrays};
 use rand::RngExt;
 
 /// All rules.

@@ -8,9 +8,10 @@ use std::ops::ControlFlow;
 
 use common::{FORMS, Kind, RULES, limits, problem, trace};
 use lapa::config::BoundForm;
+use lapa::optimize::{Limits, Objective, ObjectiveError, closed_form};
 use lapa_control::power::{
-    CostError, Limits, NoiseRule, Objective, ObjectiveError, Problem, ProblemError, Trace,
-    TraceArrays, TraceError, closed_form, privacy_cost, privacy_cost_until,
+    CostError, NoiseRule, Problem, ProblemError, Trace, TraceArrays, TraceError, privacy_cost,
+    privacy_cost_until,
 };
 use lapa_privacy::accountant::{Accountant, Rdp, gdp};
 use lapa_privacy::{Adjacency, ClipUnit, Mechanism, NoiseKind, Release, Sampling};
@@ -122,7 +123,7 @@ proptest! {
         for form in FORMS {
             let rule = NoiseRule::Always;
             let mut problem = Problem::new(trace.clone(), rule, form, 0.99, limits.clone()).unwrap();
-            let chosen = closed_form(&problem);
+            let chosen = closed_form(problem.limits(), &problem.channel_terms());
             prop_assert!(limits.is_feasible(&chosen));
             let least = problem.evaluate(&chosen).unwrap().objective;
             for draw_number in 0..100 {
@@ -210,7 +211,7 @@ fn a_device_without_power_makes_the_objective_infinite_unless_it_never_sends() {
             assert!(mute.worst_under_noising >= 1.0);
             let noise = problem.noise(&[1.0, 0.0, 1.0, 0.5]).unwrap();
             assert!(noise.artificial.iter().chain(&noise.channel).all(|sigma| *sigma >= 0.0));
-            assert_eq!(closed_form(&problem)[2], 0.0);
+            assert_eq!(closed_form(problem.limits(), &problem.channel_terms())[2], 0.0);
             if trust == 0.0 && !matches!(rule, NoiseRule::Sum | NoiseRule::SumLatched) {
                 // Nothing may be counted: artificial noise in every round that asks for it.
                 let last = problem.evaluate(&[1.0; 4]).unwrap().switching_round;

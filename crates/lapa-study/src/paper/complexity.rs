@@ -3,11 +3,9 @@
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-use lapa::config::DdpgConfig;
-use lapa_control::optimize::ddpg::Settings as Ddpg;
-use lapa_control::optimize::{self, Optimizer};
+use lapa::optimize::{Ddpg, DdpgConfig, Objective, Optimizer};
 use lapa_control::phases::{Live, PhaseError};
-use lapa_control::power::{NoiseRule, Objective, example};
+use lapa_control::power::{NoiseRule, example};
 use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 
@@ -137,7 +135,7 @@ fn timing(value: usize, sizes: Sizes) -> Result<Timing, PhaseError> {
             black_box(objective.evaluate(black_box(&amplitudes))?);
         }
         evaluation_us = evaluation_us.min(mean(start));
-        let mut ddpg = optimize::Ddpg::new(Ddpg::from(config))?;
+        let mut ddpg = Ddpg::new(config)?;
         let start = lapa::clock::now();
         ddpg.optimize(&mut *objective, 0, &mut |_| ControlFlow::Continue(()))?;
         step_us = step_us.min(mean(start));

@@ -1,13 +1,11 @@
 //! `[control]`: noise of the channel in place of artificial noise, and transmit powers.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::choice::word_of;
 use super::defaults;
 use super::radio::Transmit;
+use crate::optimize::{BuildOptimizer, Optimizers, PowerChoice};
 use crate::partition::Scheme;
 
 /// Channel noise in place of artificial noise, and the power of each device.
@@ -46,11 +44,9 @@ pub struct Control {
     /// Dissimilarity delta of the devices, for the bound; as smoothness.
     #[schemars(range(min = 1, max = 1e6))]
     pub dissimilarity: f64,
-    /// Parameters of CMA-ES.
-    #[serde(rename = "cma-es")]
-    pub cma_es: CmaEsConfig,
-    /// Parameters of DDPG.
-    pub ddpg: DdpgConfig,
+    /// Parameters of the optimizers.
+    #[serde(flatten)]
+    pub optimizers: Optimizers,
 }
 
 impl Default for Control {
@@ -71,8 +67,7 @@ impl Default for Control {
             smoothness: 45.0,
             convexity: 0.3,
             dissimilarity: 1.0,
-            cma_es: CmaEsConfig::default(),
-            ddpg: DdpgConfig::default(),
+            optimizers: Optimizers::default(),
         }
     }
 }
@@ -82,6 +77,11 @@ impl Control {
     /// given or optimized. (`equal` and `full` differ only in how they get there.)
     pub fn average_power_w(&self, devices: u32, most_w: f64) -> f64 {
         (self.total_power_w / f64::from(devices)).min(most_w)
+    }
+
+    /// True if powers are fitted to the results of a pilot run.
+    pub fn needs_pilot(&self) -> bool {
+        self.optimizers.get(self.power).is_some_and(BuildOptimizer::needs_pilot)
     }
 }
 
@@ -126,132 +126,6 @@ impl NoiseControl {
     pub fn goes_by_sum(self) -> bool {
         matches!(self, Self::Switch(switch) if switch.rule != SwitchRule::PerDevice)
     }
-}
-
-/// Source of the devices' transmit powers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PowerChoice {
-    /// transmit.power_w: no pilot, nothing is optimized.
-    #[default]
-    File,
-    /// The same for all: total_power_w over the number of devices.
-    Equal,
-    /// transmit.max_power_w for all, scaled down to total_power_w.
-    Full,
-    /// In proportion to weight over channel gain, after a pilot.
-    ClosedForm,
-    /// The best of random powers, after a pilot: a yardstick. It draws as many as DDPG takes steps.
-    RandomSearch,
-    /// The best that CMA-ES finds, after a pilot.
-    CmaEs,
-    /// The best that DDPG finds, after a pilot (the paper).
-    Ddpg,
-}
-
-impl PowerChoice {
-    /// All that choose powers, the cheap ones first.
-    pub const METHODS: [Self; 6] =
-        [Self::Equal, Self::Full, Self::ClosedForm, Self::RandomSearch, Self::CmaEs, Self::Ddpg];
-
-    /// True if powers are fitted to the results of a pilot run.
-    pub fn needs_pilot(self) -> bool {
-        !matches!(self, Self::File | Self::Equal | Self::Full)
-    }
-}
-
-impl fmt::Display for PowerChoice {
-    /// Its word in a configuration.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&word_of(self))
-    }
-}
-
-/// Parameters of CMA-ES, as a source of powers and in `lapa power`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CmaEsConfig {
-    /// Evaluations.
-    #[schemars(range(min = 1, max = 100_000_000))]
-    pub evaluations: u32,
-}
-
-impl Default for CmaEsConfig {
-    /// As many as DDPG takes steps.
-    fn default() -> Self {
-        Self { evaluations: 40_000 }
-    }
-}
-
-/// Parameters of DDPG, as a source of powers and in `lapa power`. (The random search takes as many
-/// evaluations: episodes times steps.)
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct DdpgConfig {
-    /// Form of the algorithm.
-    pub variant: DdpgVariant,
-    /// Episodes.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub episodes: u32,
-    /// Steps of an episode: each is one evaluation and one update.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub steps: u32,
-    /// Width of the two hidden layers of actor and critic.
-    #[schemars(range(min = 1, max = 4096))]
-    pub hidden: u32,
-    /// Transitions in a batch.
-    #[schemars(range(min = 1, max = 65_536))]
-    pub batch: u32,
-    /// Discount factor, the paper's Υ.
-    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
-    pub discount: f64,
-    /// Soft update τ of the target networks. The paper has 0.001.
-    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
-    pub soft_update: f64,
-    /// Learning rate of the actor.
-    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
-    pub actor_rate: f64,
-    /// Learning rate of the critic.
-    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
-    pub critic_rate: f64,
-}
-
-impl Default for DdpgConfig {
-    /// An allocation is worth the same whatever came before, so there is no future to discount. On
-    /// three problems like P1, five seeds each, 0.99 ended 3.0 % above the optimum on average, 0
-    /// ended 0.9 %. The actor's rate is ten times the usual 10⁻⁴: it then keeps up with what the
-    /// critic learns in 40,000 steps.
-    fn default() -> Self {
-        Self {
-            variant: DdpgVariant::default(),
-            episodes: 200,
-            steps: 200,
-            hidden: 64,
-            batch: 64,
-            discount: 0.0,
-            soft_update: 0.005,
-            actor_rate: 1e-3,
-            critic_rate: 1e-3,
-        }
-    }
-}
-
-/// A form of DDPG.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DdpgVariant {
-    /// Actions in decibels, a logarithmic reward, a local search beside the actor. The result is the
-    /// best powers that were tried.
-    #[default]
-    Tuned,
-    /// As the paper prints it: actions are amplitudes, the reward is minus the objective, exploration
-    /// is Gaussian. The result is the actor's own last output.
-    Printed,
-    /// Twin delayed DDPG: two critics, of which the lower counts, targets with noise, an actor that
-    /// learns at every second step. Actions and reward as tuned, Gaussian exploration around the
-    /// actor. The result is the best powers that were tried. Its parts beside the delay need a
-    /// discount above 0.
-    Td3,
 }
 
 /// Data of the pilot of an optimized power.

@@ -34,8 +34,8 @@ use crate::data::DataName;
 
 pub use choice::word_of;
 pub use control::{
-    BoundForm, CmaEsConfig, Control, DdpgConfig, DdpgVariant, EvaluationChoice, NoiseControl,
-    Pilot, PowerChoice, PrivatePilot, SwitchConfig, SwitchRule,
+    BoundForm, Control, EvaluationChoice, NoiseControl, Pilot, PrivatePilot, SwitchConfig,
+    SwitchRule,
 };
 pub use error::ConfigError;
 pub use experiment::{

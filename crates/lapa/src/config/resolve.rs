@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::check::check;
 use super::choice::{ToTypes, pointer, word_of};
-use super::control::PowerChoice;
 use super::defaults;
 use super::document::Document;
 use super::error::ConfigError;
@@ -19,6 +18,7 @@ use super::radio::Powers;
 use super::schema::{CHOICE, FILE, NONE, TYPES, is_key, properties};
 use super::verify::nearest;
 use crate::data::DataName;
+use crate::optimize::PowerChoice;
 use crate::station::aggregate::default_floor;
 use crate::station::{LARGE_TRANSCRIPT, taking_part};
 

@@ -88,8 +88,8 @@ impl Setup {
         public: Option<Images>,
     ) -> Result<Self> {
         check(&experiment, shape(&data), &network)?;
-        let power = experiment.control.power;
-        if power.needs_pilot() {
+        if experiment.control.needs_pilot() {
+            let power = experiment.control.power;
             return Err(FederationError::PowersNotChosen { power });
         }
         let threads = memory::threads(&experiment, sizes.len(), data.test.len());

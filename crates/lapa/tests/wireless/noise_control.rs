@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use lapa::config::PowerChoice;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecord, NoiseMode, read_metrics};
+use lapa::optimize::PowerChoice;
 use lapa::run::{SwitchingRound, UnderNoised, read_summary};
 use lapa_privacy::FilterKind;
 

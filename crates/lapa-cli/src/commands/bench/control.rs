@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
+use lapa::optimize::Objective;
+use lapa::optimize::ddpg::{Agent, Batch, Learning, Replay, Sizes};
 use lapa::seed::{Purpose, Stream, stream};
-use lapa_control::optimize::ddpg::{Agent, Batch, Learning, Replay, Sizes};
-use lapa_control::power::{NoiseRule, Objective, example};
+use lapa_control::power::{NoiseRule, example};
 use lapa_privacy::mechanism::add_gaussian;
 
 use super::{Bench, median};

@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
-use lapa::config::{Entropy, ObserveDevices, PowerChoice};
+use lapa::config::{Entropy, ObserveDevices};
 use lapa::observe::{DeviceRecords, RoundRecord};
+use lapa::optimize::PowerChoice;
 use lapa::run::RunError;
 use lapa::simulation::{Event, ExactLoss, ExactLossError, Simulation};
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
@@ -82,7 +83,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     super::create_folder(folder)?;
     // The bound needs every device.
     experiment.observe.devices = ObserveDevices::List;
-    if experiment.control.power.needs_pilot() {
+    if experiment.control.needs_pilot() {
         // Nothing is optimized here.
         experiment.control.power = PowerChoice::Equal;
     }

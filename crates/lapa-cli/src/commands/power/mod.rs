@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use lapa::config::{Experiment, PowerChoice};
+use lapa::config::Experiment;
 use lapa::data::Dataset;
+use lapa::optimize::ddpg::Agent;
+use lapa::optimize::{Ddpg, OptimizeError, PowerChoice};
 use lapa::run::{RunFolder, is_free};
-use lapa_control::optimize::Ddpg;
-use lapa_control::optimize::ddpg::{Agent, Settings};
 use lapa_control::phases::{
     Choice, Chooser, PhaseError, check, execute_pilots, notes, with_powers,
 };
@@ -78,9 +78,9 @@ pub fn execute(arguments: Arguments) -> Outcome {
     // Powers that are given are what is to be replaced.
     experiment.control.power = PowerChoice::File;
     check(&experiment)?;
-    if chosen.contains(&PowerChoice::Ddpg) {
-        let devices = experiment.partition.scheme.devices() as usize;
-        Settings::from(experiment.control.ddpg).check_for(devices).map_err(PhaseError::from)?;
+    let devices = experiment.partition.scheme.devices() as usize;
+    for optimizer in chosen.iter().filter_map(|&choice| experiment.control.optimizers.get(choice)) {
+        optimizer.check(devices).map_err(PhaseError::from)?;
     }
     notes(&experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
     let agent = arguments.agent.as_deref().map(|path| load_agent(path, &experiment)).transpose()?;
@@ -133,7 +133,7 @@ fn compare(
         });
         progress.finish();
         match choice {
-            Err(PhaseError::Optimize(lapa_control::optimize::OptimizeError::Cancelled(_))) => {
+            Err(PhaseError::Optimize(OptimizeError::Cancelled(_))) => {
                 return stopped("stopped; only the pilot run is kept");
             }
             choice => choices.push(choice?),
@@ -165,7 +165,7 @@ fn best<'a>(choices: &'a [Choice], wanted: Option<&str>) -> Option<&'a Choice> {
 
 /// Values of `--only` and `--choose`.
 fn names() -> PossibleValuesParser {
-    PossibleValuesParser::new(PowerChoice::METHODS.map(|method| method.to_string()))
+    PossibleValuesParser::new(PowerChoice::METHODS.iter().map(ToString::to_string))
 }
 
 /// Ledger that a pilot on private data is charged to: that of the given pilot, if there is one.
@@ -181,7 +181,8 @@ fn ledger(arguments: &Arguments, experiment: &Experiment, out: &Path) -> Result<
 fn optimizers(arguments: &Arguments) -> Result<Vec<PowerChoice>, Failure> {
     let only = &arguments.only;
     let chosen: Vec<PowerChoice> = PowerChoice::METHODS
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|optimizer| {
             only.is_empty() || only.iter().any(|name| *name == optimizer.to_string())
         })
@@ -242,9 +243,9 @@ fn has_only_a_pilot(out: &Path) -> bool {
 }
 
 fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {
-    let settings = Settings::from(experiment.control.ddpg);
-    let sizes = Ddpg::sizes(experiment.partition.scheme.devices() as usize, &settings);
-    Agent::load(path, sizes, settings.learning)
+    let ddpg = experiment.control.optimizers.ddpg;
+    let sizes = Ddpg::sizes(experiment.partition.scheme.devices() as usize, &ddpg);
+    Agent::load(path, sizes, ddpg.learning())
         .map_err(|error| Failure::usage(format!("--agent: {error}")))
 }
 

@@ -2,11 +2,12 @@
 
 use lapa_privacy::Adjacency;
 
-use super::super::control::{EvaluationChoice, NoiseControl, Pilot, PowerChoice};
+use super::super::control::{EvaluationChoice, NoiseControl, Pilot};
 use super::super::document::Document;
 use super::super::experiment::{BatchSampling, Experiment};
 use super::super::radio::Powers;
 use super::{Check, word};
+use crate::optimize::PowerChoice;
 
 /// Channel noise can stand in for artificial noise only where it counts, device by device.
 pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
@@ -133,7 +134,7 @@ pub(super) fn pilot(experiment: &Experiment, document: &Document) -> Check {
 /// Powers are fitted to the noise that a pilot asked for, over links on which it matters.
 pub(super) fn fitted_powers(experiment: &Experiment, document: &Document) -> Check {
     let (control, transmit) = (&experiment.control, &experiment.transmit);
-    if !control.power.needs_pilot() {
+    if !control.needs_pilot() {
         return Ok(());
     }
     if !transmit.uplink.is_analog() {

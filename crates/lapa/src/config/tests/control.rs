@@ -2,6 +2,8 @@
 
 use super::{flags_refuse, read, refuses, with_flags};
 use crate::config::*;
+use crate::optimize::ddpg::DdpgVariant;
+use crate::optimize::{CmaEs, DdpgConfig, Optimizers, PowerChoice};
 
 /// A configuration in which channel noise counts; three lines.
 const TRUSTED: &str = "privacy = { epsilon = 8, channel_trust = 0.5 }\n\
@@ -31,17 +33,19 @@ fn an_empty_file_leaves_noise_and_powers_alone() {
         smoothness: 45.0,
         convexity: 0.3,
         dissimilarity: 1.0,
-        cma_es: CmaEsConfig { evaluations: 40_000 },
-        ddpg: DdpgConfig {
-            variant: DdpgVariant::Tuned,
-            episodes: 200,
-            steps: 200,
-            hidden: 64,
-            batch: 64,
-            discount: 0.0,
-            soft_update: 0.005,
-            actor_rate: 1e-3,
-            critic_rate: 1e-3,
+        optimizers: Optimizers {
+            cma_es: CmaEs { evaluations: 40_000 },
+            ddpg: DdpgConfig {
+                variant: DdpgVariant::Tuned,
+                episodes: 200,
+                steps: 200,
+                hidden: 64,
+                batch: 64,
+                discount: 0.0,
+                soft_update: 0.005,
+                actor_rate: 1e-3,
+                critic_rate: 1e-3,
+            },
         },
     };
     for text in ["", "profile = \"paper\"", "privacy.epsilon = 8", TRUSTED] {
@@ -274,13 +278,13 @@ fn powers_are_optimized_only_where_they_matter() {
         );
         let good = format!("{TRUSTED}control.power = \"{power}\"");
         let found = read(&good).unwrap();
-        assert!(found.control.power.needs_pilot());
+        assert!(found.control.needs_pilot());
         assert_eq!(found.transmit.power_w, Powers::All(0.075), "until they are chosen");
         read(&good.replace("analog", "signal")).unwrap();
     }
     for power in ["file", "equal", "full"] {
         let found = control(&format!("control.power = \"{power}\""));
-        assert!(!found.power.needs_pilot());
+        assert!(!found.needs_pilot());
     }
 }
 

@@ -58,7 +58,7 @@ fn rotate(matrix: &mut [f64], vectors: &mut [f64], n: usize, p: usize, q: usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lapa::seed::{Purpose, stream};
+    use crate::seed::{Purpose, stream};
     use rand::RngExt;
 
     #[test]

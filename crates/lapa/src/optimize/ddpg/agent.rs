@@ -3,12 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lapa::model::{Layer, Network, Shape};
-use lapa::seed::Stream;
-
 use super::adam::Adam;
 use super::half::Half;
 use super::replay::Batch;
+use crate::model::{Layer, Network, Shape};
+use crate::seed::Stream;
 
 /// Lengths of the vectors that an agent knows, and the width of both hidden layers of its networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -6,10 +6,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use lapa::atomic::write_atomically;
 use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
 
 use super::agent::{Agent, Learning, Parameters, Sizes};
+use crate::atomic::write_atomically;
 
 /// Key of the sizes in the metadata.
 const SIZES: &str = "lapa_ddpg";
@@ -129,7 +129,7 @@ impl Agent {
         let found = found.check().map_err(|error| no_agent(error.to_string()))?;
         let file = SafeTensors::deserialize(&bytes).map_err(broken)?;
         let (actor, critic) = found.networks();
-        let read = |name: &str, network: &lapa::model::Network| {
+        let read = |name: &str, network: &crate::model::Network| {
             let mut parameters = Vec::with_capacity(bytes.len() / 4);
             for tensor in network.tensors() {
                 let name = format!("{name}.{}", tensor.name);

@@ -1,8 +1,9 @@
 //! The replay buffer: what happened, and batches of it.
 
-use lapa::seed::Stream;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
+
+use crate::seed::Stream;
 
 /// The latest transitions (s, a, r, s'), up to a number of them.
 pub struct Replay {
@@ -111,7 +112,7 @@ impl Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lapa::seed::{Purpose, stream};
+    use crate::seed::{Purpose, stream};
 
     #[test]
     fn the_oldest_transition_makes_room() {

@@ -1,6 +1,18 @@
 //! The best powers against channel noise alone.
 
-use super::{Limits, Objective, Problem};
+use lapa_privacy::OutOfRange;
+
+use super::{BuildOptimizer, Given, Known, Limits, Optimizer};
+
+/// Parameters of the closed form: none.
+#[derive(Clone, Copy, Debug)]
+pub struct ClosedForm;
+
+impl BuildOptimizer for ClosedForm {
+    fn build(&self, given: Given<'_>) -> Result<Box<dyn Optimizer>, OutOfRange> {
+        Ok(Box::new(Known::closed_form(given.limits, given.channel_terms)))
+    }
+}
 
 /// Amplitudes with p_k² = min(P_0, a·√b_k), where b_k/p_k² is device k's channel noise in the
 /// objective: Σ_t d_t·G_k²·c²·σ_n²/(2‖h_k‖²). With a channel that stays, √b_k is in proportion to
@@ -9,17 +21,12 @@ use super::{Limits, Objective, Problem};
 /// unless P_min asks for it.
 ///
 /// Minimizes Σ_k b_k/p_k² (by Lagrange, P_k² ∝ b_k), which is the objective but for a constant under
-/// [`NoiseRule::Always`](super::NoiseRule::Always), whose c² contains the artificial noise. Under
-/// the other rules c is that of updates without artificial noise, and this is a yardstick.
+/// [`NoiseRule::Always`](crate::budget::NoiseRule::Always), whose c² contains the artificial noise.
+/// Under the other rules c is that of updates without artificial noise, and this is a yardstick.
 ///
 /// Differs from the paper: it has no closed form; this one leaves out how powers move T_th.
-pub fn closed_form(problem: &Problem) -> Vec<f64> {
-    spread(problem.limits(), problem.channel_terms())
-}
-
-/// As [`closed_form`], for the b_k in `terms`.
-pub(super) fn spread(limits: &Limits, terms: Vec<f64>) -> Vec<f64> {
-    let mut amplitudes: Vec<f64> = terms.into_iter().map(|term| term.sqrt().sqrt()).collect();
+pub fn closed_form(limits: &Limits, channel_terms: &[f64]) -> Vec<f64> {
+    let mut amplitudes: Vec<f64> = channel_terms.iter().map(|term| term.sqrt().sqrt()).collect();
     let sending = amplitudes.iter().filter(|&&p| p > 0.0).count();
     let useful = sending as f64 * limits.most_each_w();
     let total_w = limits.most_total_w().min(useful).max(limits.least_total_w());

@@ -2,9 +2,13 @@
 
 use std::ops::ControlFlow;
 
+use lapa_privacy::OutOfRange;
+
 use super::search::Search;
-use super::{OptimizeError, Optimizer, Optimum, Progress};
-use crate::power::{Limits, Objective};
+use super::{
+    BuildOptimizer, Given, Limits, Objective, OptimizeError, Optimizer, Optimum, Progress,
+    closed_form,
+};
 
 /// Tries one allocation.
 #[derive(Clone, Debug)]
@@ -29,9 +33,9 @@ impl Known {
         Self { name: "full", amplitudes: limits.full() }
     }
 
-    /// The best against channel noise alone: see [`closed_form`](crate::power::closed_form).
-    pub fn closed_form(amplitudes: Vec<f64>) -> Self {
-        Self { name: "closed-form", amplitudes }
+    /// The best against channel noise alone: see [`closed_form`].
+    pub fn closed_form(limits: &Limits, channel_terms: &[f64]) -> Self {
+        Self { name: "closed-form", amplitudes: closed_form(limits, channel_terms) }
     }
 }
 
@@ -49,5 +53,33 @@ impl Optimizer for Known {
         let mut search = Search::new(objective, on_progress, 1);
         search.evaluate(&self.amplitudes)?;
         search.finish(self.name)
+    }
+}
+
+/// Parameters of equal powers: none.
+#[derive(Clone, Copy, Debug)]
+pub struct Equal;
+
+impl BuildOptimizer for Equal {
+    fn build(&self, given: Given<'_>) -> Result<Box<dyn Optimizer>, OutOfRange> {
+        Ok(Box::new(Known::equal(given.limits)))
+    }
+
+    fn needs_pilot(&self) -> bool {
+        false
+    }
+}
+
+/// Parameters of full powers: none.
+#[derive(Clone, Copy, Debug)]
+pub struct Full;
+
+impl BuildOptimizer for Full {
+    fn build(&self, given: Given<'_>) -> Result<Box<dyn Optimizer>, OutOfRange> {
+        Ok(Box::new(Known::full(given.limits)))
+    }
+
+    fn needs_pilot(&self) -> bool {
+        false
     }
 }

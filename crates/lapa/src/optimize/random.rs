@@ -2,16 +2,29 @@
 
 use std::ops::ControlFlow;
 
-use lapa::seed::{Purpose, stream};
+use lapa_privacy::OutOfRange;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
 use super::search::Search;
-use super::{OptimizeError, Optimizer, Optimum, Progress};
-use crate::power::{Limits, Objective};
+use super::{
+    BuildOptimizer, Given, Limits, Objective, OptimizeError, Optimizer, Optimum, Progress,
+};
+use crate::seed::{Purpose, stream};
 
 /// Number of this optimizer in [`Purpose::Power`].
 const STREAM: u64 = 1;
+
+/// Parameters of random search: those of DDPG, whose yardstick it is.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomSearchConfig;
+
+impl BuildOptimizer for RandomSearchConfig {
+    fn build(&self, given: Given<'_>) -> Result<Box<dyn Optimizer>, OutOfRange> {
+        let ddpg = given.optimizers.ddpg;
+        Ok(Box::new(RandomSearch { evaluations: ddpg.episodes.saturating_mul(ddpg.steps) }))
+    }
+}
 
 /// The best of so many random allocations.
 #[derive(Clone, Copy, Debug)]

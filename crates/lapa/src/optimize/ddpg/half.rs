@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lapa::model::{Function, Network};
-
 use super::agent::{Learner, Learning, Sizes};
 use super::replay::Batch;
+use crate::model::{Function, Network};
 
 /// Memory for the networks of an agent over half of a batch, and the gradients of that half.
 pub(super) struct Half {

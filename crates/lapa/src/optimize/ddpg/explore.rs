@@ -1,11 +1,11 @@
 //! Exploration: an action, changed at random.
 
-use lapa::config::DdpgVariant;
-use lapa::seed::Stream;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::agent::Agent;
+use super::config::DdpgVariant;
+use crate::seed::Stream;
 
 // These four were chosen by trial on experiments/control, seed 0.
 
@@ -94,7 +94,7 @@ impl Explorer {
 
 #[cfg(test)]
 mod tests {
-    use lapa::seed::{Purpose, stream};
+    use crate::seed::{Purpose, stream};
 
     use super::*;
 

@@ -1,4 +1,10 @@
 //! CMA-ES: the covariance matrix adaptation evolution strategy.
+//!
+//! The best powers that CMA-ES finds, from equal powers first, then from random ones.
+//!
+//! It searches x_k = ln p_k, up to a constant, so that powers of all sizes are as far apart as
+//! their ratios. Each x is judged at the nearest amplitudes that are allowed, times
+//! 1 + ‖x − x'‖²/K, where x' are their logarithms: the least value is that of the problem.
 
 mod covariance;
 mod eigen;
@@ -8,12 +14,14 @@ pub use minimize::{Minimum, Start, minimize};
 
 use std::ops::ControlFlow;
 
-use lapa::seed::{Purpose, Stream, stream};
+use lapa_privacy::OutOfRange;
 use rand::RngExt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::search::Search;
-use super::{OptimizeError, Optimizer, Optimum, Progress};
-use crate::power::Objective;
+use super::{BuildOptimizer, Given, Objective, OptimizeError, Optimizer, Optimum, Progress};
+use crate::seed::{Purpose, Stream, stream};
 
 /// Number of this optimizer in [`Purpose::Power`].
 const STREAM: u64 = 2;
@@ -26,15 +34,26 @@ const STEP: f64 = 0.5;
 const RESTART_STEP: f64 = 2.0;
 const RANGE: f64 = 1.5 * std::f64::consts::LN_10;
 
-/// The best powers that CMA-ES finds, from equal powers first, then from random ones.
-///
-/// It searches x_k = ln p_k, up to a constant, so that powers of all sizes are as far apart as
-/// their ratios. Each x is judged at the nearest amplitudes that are allowed, times
-/// 1 + ‖x − x'‖²/K, where x' are their logarithms: the least value is that of the problem.
-#[derive(Clone, Copy, Debug)]
+/// Parameters of CMA-ES.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct CmaEs {
-    /// Allocations to try.
+    /// Evaluations.
+    #[schemars(range(min = 1, max = 100_000_000))]
     pub evaluations: u32,
+}
+
+impl Default for CmaEs {
+    /// As many as DDPG takes steps.
+    fn default() -> Self {
+        Self { evaluations: 40_000 }
+    }
+}
+
+impl BuildOptimizer for CmaEs {
+    fn build(&self, _given: Given<'_>) -> Result<Box<dyn Optimizer>, OutOfRange> {
+        Ok(Box::new(*self))
+    }
 }
 
 impl Optimizer for CmaEs {

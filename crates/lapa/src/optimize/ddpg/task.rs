@@ -1,9 +1,8 @@
 //! P1 as a task for an agent: states, actions, rewards.
 
-use lapa::config::DdpgVariant;
-
+use super::super::{Evaluation, Limits};
 use super::agent::Sizes;
-use crate::power::{Evaluation, Limits};
+use super::config::DdpgVariant;
 
 /// An action of ±1 is this many decades of power above or below equal power: 60 dB between the
 /// extremes, before the projection. The sum rule's best powers span more than 30.

@@ -2,10 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use lapa::simulation::Cancelled;
-
-use super::{OptimizeError, Optimum, Progress};
-use crate::power::{Evaluation, Limits, Objective};
+use super::{Evaluation, Limits, Objective, OptimizeError, Optimum, Progress};
+use crate::error::Cancelled;
 
 /// Evaluates, reports, and keeps the best.
 pub(super) struct Search<'a> {

@@ -30,29 +30,28 @@
 
 mod adam;
 mod agent;
+mod config;
 mod explore;
 mod half;
 mod replay;
 mod saved;
-mod settings;
 mod task;
 
 use std::ops::ControlFlow;
 
-use lapa::config::DdpgVariant;
-use lapa::seed::{Purpose, Stream, stream};
+use lapa_privacy::OutOfRange;
 
 pub use agent::{Agent, AgentError, Learning, Losses, Parameters, Sizes};
+pub use config::{DdpgConfig, DdpgVariant};
 pub use replay::{Batch, Replay};
 pub use saved::SavedError;
-pub use settings::{Settings, SettingsError};
 
 use explore::Explorer;
+use task::Task;
 
 use super::search::Search;
-use super::{OptimizeError, Optimizer, Optimum, Progress};
-use crate::power::{Objective, ObjectiveError};
-use task::Task;
+use super::{Objective, ObjectiveError, OptimizeError, Optimizer, Optimum, Progress};
+use crate::seed::{Purpose, Stream, stream};
 
 /// Number of this optimizer among the random streams.
 const NUMBER: u64 = 4;
@@ -71,7 +70,7 @@ const WARM_UP: u64 = 1000;
 
 /// Deep deterministic policy gradient.
 pub struct Ddpg {
-    settings: Settings,
+    config: DdpgConfig,
     start: Option<(Sizes, Parameters)>,
     trained: Option<Agent>,
     policy_objective: Option<f64>,
@@ -79,25 +78,26 @@ pub struct Ddpg {
 
 impl Ddpg {
     /// A search from scratch.
-    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
-        Ok(Self { settings: settings.check()?, start: None, trained: None, policy_objective: None })
+    pub fn new(config: DdpgConfig) -> Result<Self, OutOfRange> {
+        config.check_ranges()?;
+        Ok(Self { config, start: None, trained: None, policy_objective: None })
     }
 
     /// A search that starts with what an agent has learned: without random actions first, and
     /// with the agent's own width.
-    pub fn with_agent(settings: Settings, agent: &Agent) -> Result<Self, SettingsError> {
+    pub fn with_agent(config: DdpgConfig, agent: &Agent) -> Result<Self, OutOfRange> {
         let sizes = agent.sizes();
         if sizes != Task::sizes(sizes.actions, sizes.hidden) {
-            let (name, allowed) = ("number of states", "two more than the number of actions");
-            return Err(SettingsError { name, value: sizes.states as f64, allowed });
+            let (name, allowed) = ("states of the agent", "two more than the number of actions");
+            return Err(OutOfRange { name, value: sizes.states as f64, allowed });
         }
         let start = Some((sizes, agent.parameters()));
-        Ok(Self { settings: settings.check()?, start, trained: None, policy_objective: None })
+        Ok(Self { start, ..Self::new(config)? })
     }
 
     /// Sizes of an agent for so many devices.
-    pub fn sizes(devices: usize, settings: &Settings) -> Sizes {
-        Task::sizes(devices, settings.hidden)
+    pub fn sizes(devices: usize, config: &DdpgConfig) -> Sizes {
+        Task::sizes(devices, config.hidden as usize)
     }
 
     /// The agent of the last search.
@@ -112,7 +112,7 @@ impl Ddpg {
 
     /// The agent at the start of a search.
     fn first_agent(&self, devices: usize, seed: u64) -> Result<Agent, ObjectiveError> {
-        let learning = self.settings.learning;
+        let learning = self.config.learning();
         let agent = match &self.start {
             Some((sizes, _)) if sizes.actions != devices => {
                 return Err(ObjectiveError::Length { given: sizes.actions, devices });
@@ -121,12 +121,12 @@ impl Ddpg {
                 Agent::with_parameters(*sizes, learning, parameters.clone())
             }
             None => {
-                let sizes = Self::sizes(devices, &self.settings);
+                let sizes = Self::sizes(devices, &self.config);
                 Agent::new(sizes, learning, &mut random(seed, INITIAL))
             }
         };
-        let agent = agent.expect("settings, limits and agents were checked");
-        Ok(match self.settings.variant {
+        let agent = agent.expect("parameters, limits and agents were checked");
+        Ok(match self.config.variant {
             DdpgVariant::Td3 => agent.with_twin(&mut random(seed, TWIN)),
             DdpgVariant::Tuned | DdpgVariant::Printed => agent.without_twin(),
         })
@@ -154,8 +154,8 @@ impl Optimizer for Ddpg {
         seed: u64,
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Optimum, OptimizeError> {
-        let Settings { batch: batch_size, steps, .. } = self.settings;
-        let all_steps = self.settings.all_steps();
+        let DdpgConfig { variant, steps, .. } = self.config;
+        let (batch_size, all_steps) = (self.config.batch as usize, self.config.all_steps());
         let mut search = Search::new(objective, on_progress, all_steps + 2);
         let limits = search.limits().clone();
         let devices = limits.devices();
@@ -165,7 +165,6 @@ impl Optimizer for Ddpg {
 
         let mut amplitudes = limits.equal();
         let equal = search.evaluation(&amplitudes)?;
-        let variant = self.settings.variant;
         let (rounds, equals) = (search.rounds(), amplitudes.clone());
         let task = Task::new(variant, limits, rounds, equals, equal.objective);
         let mut first_state = Vec::new();
