@@ -75,12 +75,12 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
     };
     vec![
         Claim::new(
-            "3e",
+            "14a",
             "LAPA's split over devices helps",
             of("split alone over uniform", [1, 0]),
         ),
         Claim::new(
-            "3f",
+            "14b",
             "LAPA's schedule over rounds helps",
             of("both over split alone", [3, 1]),
         ),
