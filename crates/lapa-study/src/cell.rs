@@ -87,6 +87,9 @@ pub struct Round {
     /// Median of the noise asked for.
     #[serde(with = "number::optional")]
     pub sigma_required: Option<f64>,
+    /// Weight of the third of the senders with the worst links, all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_of_worst: Option<f64>,
 }
 
 /// Powers that were chosen after a pilot.
@@ -253,8 +256,19 @@ impl Round {
             sigma_artificial: median(devices.sigma_artificial),
             sigma_channel: median(devices.sigma_channel),
             sigma_required: median(devices.sigma_required),
+            weight_of_worst: weight_of_worst(&record.devices),
         }
     }
+}
+
+/// Weight of the third of the senders with the least SINR; none without a list of devices, or links.
+fn weight_of_worst(devices: &DeviceRecords) -> Option<f64> {
+    let DeviceRecords::List(list) = devices else { return None };
+    let sent = list.iter().filter(|device| device.selected);
+    let mut links: Vec<(f64, f64)> = sent.map(|device| (device.sinr_db, device.weight)).collect();
+    links.sort_by(|a, b| a.0.total_cmp(&b.0));
+    links.first().filter(|(sinr_db, _)| sinr_db.is_finite())?;
+    Some(links[..links.len().div_ceil(3)].iter().map(|(_, weight)| weight).sum())
 }
 
 impl Finished {

@@ -127,6 +127,11 @@ impl Results {
         self.finished.get(cell.id())
     }
 
+    /// Results of those of these cells that are finished.
+    pub fn finished(&self, cells: &[Cell]) -> Vec<&Finished> {
+        cells.iter().filter_map(|cell| self.get(cell)).collect()
+    }
+
     /// Results of all of these cells; none if any is not finished.
     pub fn all(&self, cells: &[Cell]) -> Option<Vec<&Finished>> {
         cells.iter().map(|cell| self.get(cell)).collect()

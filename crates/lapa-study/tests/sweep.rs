@@ -176,6 +176,25 @@ fn a_failed_cell_does_not_lose_the_others() {
 }
 
 #[test]
+fn differences_are_paired_by_seed() {
+    let place = tempfile::tempdir().unwrap();
+    let sweep = sweep(&["learn.momentum=0,0.5"], 2).unwrap();
+    execute(&sweep, place.path(), 2, usize::MAX);
+    let swept = read(place.path());
+    let [first, second] = [0, 1].map(|at| swept["points"][at].clone());
+    assert!(first["over_first"].is_null());
+    let of = |point: &Value, seed: usize| {
+        point["cells"][seed]["result"]["accuracy_final"].as_f64().unwrap()
+    };
+    let differences: Vec<f64> = (0..2).map(|seed| of(&second, seed) - of(&first, seed)).collect();
+    let gain = &second["over_first"];
+    assert_eq!(gain["values"], serde_json::json!(differences));
+    assert_eq!(gain["seeds"], swept["seeds"]);
+    let mean = (differences[0] + differences[1]) / 2.0;
+    assert!((gain["mean"]["mean"].as_f64().unwrap() - mean).abs() < 1e-15);
+}
+
+#[test]
 fn plots_are_by_key_and_of_one_key_over_the_rounds() {
     let place = tempfile::tempdir().unwrap();
     let plots = |flags: &[&str], folder: &str| {

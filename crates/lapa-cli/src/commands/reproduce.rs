@@ -1,33 +1,37 @@
 //! `lapa reproduce`: the paper's figures and claims.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use lapa_study::beyond::{Comparison, Noise, Policy, Row};
+use lapa_study::cell::Cell;
 use lapa_study::execute::Executed;
-use lapa_study::paper::{self, FIGURES, PaperFigure, Seen, Settings, Verdict};
+use lapa_study::paper::{self, FIGURES, FIRST_SEED, Reading, Seen, Selection, Settings, Verdict, reading};
 use serde_json::json;
 
 use super::run::flow;
-use super::study::{finish, run_cells};
+use super::study::{finish, results, run_cells};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Column, Format, Printing};
+use crate::output::{self, Column, Format, Printing, count, say};
 use crate::progress::Mode;
 
 /// Reproduce the paper's figures and test its claims
 ///
 /// Each figure needs many runs: the configurations of experiments/paper, with several seeds, each
 /// run on one thread. Finished runs are cached in the folder, so the same command continues after an
-/// interruption. The figures are then drawn, and every claim of the paper is tested with 95 %
-/// intervals over the seeds.
+/// interruption. The figures are then drawn, and every claim of the paper is tested under every
+/// reading of what the paper leaves open (experiments/paper/readings.toml) that bears on it: where
+/// does it hold?
 ///
 /// Figures: workflow, mechanism, layout, aggregation, noise-levels, heterogeneity, noise-control,
 /// total-power, complexity, overhead, learning-rate, as-printed. Separately: beyond, which compares
 /// policies at equal proven privacy on devices of full size.
 ///
 ///   lapa reproduce --quick                  preview of every figure in a few minutes
-///   lapa reproduce noise-levels --seeds 3   one figure
-///   lapa reproduce                          all figures
+///   lapa reproduce noise-levels --seeds 3   one figure, as near to the text as it trains
+///   lapa reproduce --claims 3,4 --shard 1/4 a quarter of the runs for two claims, all readings
+///   lapa reproduce                          all figures, all claims, all readings
 ///   lapa reproduce beyond --epsilon 2       policies at equal proven privacy
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
@@ -35,7 +39,19 @@ pub struct Arguments {
     /// Figures to make, or beyond [default: all figures].
     #[arg(value_name = "FIGURE")]
     figures: Vec<String>,
-    /// Number of seeds; intervals need two or more [default: 5, beyond: 3].
+    /// Claims to test, with their figures: 3 stands for 3a, 3b, … [default: those of the figures].
+    #[arg(long, value_name = "C,…", value_delimiter = ',', conflicts_with = "figures")]
+    claims: Vec<String>,
+    /// Readings of what the paper leaves open, besides the main one; none for the main one alone
+    /// [default: all; with a figure or --quick: none].
+    #[arg(long, value_name = "R,…", value_delimiter = ',')]
+    readings: Vec<String>,
+    /// Run only part I of N of the runs, for several machines or sittings. The figures are drawn when
+    /// the folder has all parts.
+    #[arg(long, value_name = "I/N", value_parser = Shard::parse)]
+    shard: Option<Shard>,
+    /// Number of seeds, from 100 on (beyond: from 0); readings but the main one have 10 at most.
+    /// Intervals need two or more [default: 15, beyond: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
     /// One seed and fewer rounds: a preview of every figure in a few minutes, without verdicts.
@@ -64,18 +80,38 @@ pub struct Arguments {
 
 /// The figure that stands by itself.
 const BEYOND: &str = "beyond";
+/// The word for no reading but the main one.
+const NO_READINGS: &str = "none";
+
+/// Part of the runs.
+#[derive(Clone, Copy)]
+struct Shard {
+    part: usize,
+    of: usize,
+}
+
+impl Shard {
+    /// `1/4`
+    fn parse(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').and_then(|(part, of)| {
+            Some(Self { part: part.parse().ok()?, of: of.parse().ok()? })
+        });
+        numbers
+            .filter(|shard| (1..=1000).contains(&shard.of) && (1..=shard.of).contains(&shard.part))
+            .ok_or_else(|| "use I/N with I from 1 to N and N up to 1000, such as 1/4".into())
+    }
+}
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let mode = Mode::choose(arguments.printing.quiet);
     let beyond = arguments.figures == [BEYOND];
-    if !beyond {
-        refuse_flags_of_beyond(&arguments)?;
-    }
-    let (settings, default) = if arguments.quick {
-        (Settings { seeds: 1, quick: true }, "runs/reproduce-quick")
+    refuse_foreign_flags(&arguments, beyond)?;
+    let default = if arguments.quick { "runs/reproduce-quick" } else { "runs/reproduce" };
+    let first_seed = if beyond { 0 } else { FIRST_SEED };
+    let settings = if arguments.quick {
+        Settings::quick(first_seed)
     } else {
-        let seeds = arguments.seeds.unwrap_or(if beyond { 3 } else { 5 });
-        (Settings { seeds, quick: false }, "runs/reproduce")
+        Settings::new(first_seed, arguments.seeds.unwrap_or(if beyond { 3 } else { 15 }))
     };
     let out = arguments.out.clone().unwrap_or_else(|| default.into());
     if beyond {
@@ -85,40 +121,69 @@ pub fn execute(arguments: Arguments) -> Outcome {
     }
 }
 
-fn refuse_flags_of_beyond(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.figures.iter().any(|name| name == BEYOND) {
+/// Refuses flags of `beyond` for figures, and the other way around.
+fn refuse_foreign_flags(arguments: &Arguments, beyond: bool) -> Result<(), Failure> {
+    let Arguments { figures, epsilon, policy, noise, claims, readings, shard, .. } = arguments;
+    if !beyond && figures.iter().any(|name| name == BEYOND) {
         let message = "`beyond` runs alone: use one command for it and another for the figures";
         return Err(Failure::usage(message));
     }
-    let Arguments { epsilon, policy, noise, .. } = arguments;
     let given = [
-        ("--epsilon", !epsilon.is_empty()),
-        ("--policy", !policy.is_empty()),
-        ("--noise", !noise.is_empty()),
+        ("--epsilon", true, !epsilon.is_empty()),
+        ("--policy", true, !policy.is_empty()),
+        ("--noise", true, !noise.is_empty()),
+        ("--claims", false, !claims.is_empty()),
+        ("--readings", false, !readings.is_empty()),
+        ("--shard", false, shard.is_some()),
     ];
-    match given.iter().find(|(_, given)| *given) {
+    match given.iter().find(|(_, of_beyond, given)| *given && *of_beyond != beyond) {
         None => Ok(()),
-        Some((flag, _)) => {
+        Some((flag, true, _)) => {
             Err(Failure::usage(format!("{flag} works with `lapa reproduce beyond` only")))
+        }
+        Some((flag, false, _)) => {
+            Err(Failure::usage(format!("{flag} does not work with `lapa reproduce beyond`")))
         }
     }
 }
 
 fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> Outcome {
-    let figures = chosen(&arguments.figures)?;
-    let cells = paper::cells(&figures, settings)?;
-    let executed = run_cells(&cells, out, arguments.threads, mode)?;
+    let selection = selection(arguments)?;
+    let cells = selection.cells(settings)?;
+    let part = match arguments.shard {
+        None => cells.clone(),
+        Some(shard) => part(&cells, shard),
+    };
+    let mut executed = run_cells(&part, out, arguments.threads, mode)?;
+    if let (Some(shard), false) = (arguments.shard, executed.stopped) {
+        executed.results = results(&cells, out)?;
+        let left = cells.iter().filter(|cell| executed.results.get(cell).is_none());
+        let left = left.map(Cell::id).collect::<BTreeSet<_>>().len();
+        if left > executed.failures.len() {
+            let Shard { part, of } = shard;
+            let runs = count(left, "run");
+            say(&format!("part {part} of {of} is done; {runs} of other parts are still missing"));
+            return finish(&executed, out);
+        }
+    }
     if !executed.stopped {
         let mut complexity = None;
-        if figures.iter().any(|figure| figure.name == "complexity") {
+        if selection.figures.iter().any(|figure| figure.name == "complexity") {
             mode.notice("timing DDPG steps …");
             complexity = paper::measure_complexity(&mut flow)?;
         }
         let seen = Seen { settings, results: &executed.results, complexity };
-        let verdicts = paper::write_all(out, &figures, &seen).map_err(Failure::failed)?;
+        let verdicts = paper::write_all(out, &selection, &seen).map_err(Failure::failed)?;
         report(&verdicts, &executed, out, arguments.printing.format)?;
     }
     finish(&executed, out)
+}
+
+/// Part of the distinct cells, dealt out in turns, so that all parts take about as long.
+fn part(cells: &[Cell], Shard { part, of }: Shard) -> Vec<Cell> {
+    let mut seen = BTreeSet::new();
+    let distinct = cells.iter().filter(|cell| seen.insert(cell.id()));
+    distinct.skip(part - 1).step_by(of).cloned().collect()
 }
 
 fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> Outcome {
@@ -151,16 +216,46 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
     finish(&executed, out)
 }
 
-/// The figures with these names, in the paper's order.
-fn chosen(names: &[String]) -> Result<Vec<PaperFigure>, Failure> {
+/// Figures, claims and readings by their names.
+fn selection(arguments: &Arguments) -> Result<Selection, Failure> {
+    let names = &arguments.figures;
     let known = FIGURES.map(|figure| figure.name);
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
         let known = known.join(", ");
         return Err(Failure::usage(format!("unknown figure `{name}`: use {known}, or {BEYOND}")));
     }
-    let wanted =
-        |figure: &PaperFigure| names.is_empty() || names.iter().any(|name| name == figure.name);
-    Ok(FIGURES.into_iter().filter(wanted).collect())
+    let claims = &arguments.claims;
+    let known = paper::claim_names();
+    let is_known = |name: &str| known.iter().any(|claim| reading::is_part(claim, name));
+    if let Some(name) = claims.iter().find(|name| !is_known(name)) {
+        let known = known.join(", ");
+        return Err(Failure::usage(format!("unknown claim `{name}`: use {known}")));
+    }
+    let figures = if !claims.is_empty() {
+        paper::figures_of(claims)
+    } else {
+        let wanted = |name: &str| names.is_empty() || names.iter().any(|other| other == name);
+        FIGURES.into_iter().filter(|figure| wanted(figure.name)).collect()
+    };
+    let main_alone = arguments.quick || !names.is_empty();
+    let readings = readings(&arguments.readings, main_alone)?;
+    Ok(Selection { figures, claims: claims.clone(), readings })
+}
+
+/// The main reading and those with these names, or all of them.
+fn readings(names: &[String], main_alone: bool) -> Result<Vec<&'static Reading>, Failure> {
+    let known = |name: &str| reading::all().iter().any(|reading| reading.name == name);
+    let alone = names == [NO_READINGS] || names.is_empty() && main_alone;
+    if let Some(name) = names.iter().find(|name| !alone && !known(name)) {
+        let known: Vec<&str> = reading::all().iter().map(|r| r.name.as_str()).collect();
+        let known = known.join(", ");
+        let message = format!("unknown reading `{name}`: use {known}, or {NO_READINGS}");
+        return Err(Failure::usage(message));
+    }
+    let wanted = |reading: &&Reading| {
+        reading.is_main() || !alone && (names.is_empty() || names.contains(&reading.name))
+    };
+    Ok(reading::all().iter().filter(wanted).collect())
 }
 
 fn report(verdicts: &[Verdict], executed: &Executed, out: &Path, format: Format) -> Outcome {
@@ -168,8 +263,8 @@ fn report(verdicts: &[Verdict], executed: &Executed, out: &Path, format: Format)
     let value = json!({ "folder": out, "verdicts": verdicts, "failures": failures });
     let columns: [Column<Verdict>; 4] = [
         ("claim", |verdict| verdict.claim.clone()),
-        ("verdict", |verdict| verdict.word.text().to_owned()),
-        (">comparisons that hold", Verdict::holding),
+        ("verdict", |verdict| verdict.standing.text().to_owned()),
+        ("comparisons", Verdict::counts),
         ("the paper's statement", |verdict| verdict.statement.clone()),
     ];
     output::print(format, &value, || {

@@ -90,6 +90,11 @@ pub fn run_loaded(
     Ok(executed)
 }
 
+/// Results that the folder `out` has of some cells.
+pub fn results(cells: &[Cell], out: &Path) -> Result<Results, Failure> {
+    Ok(Results::read(&Store::open(out).map_err(Failure::failed)?, cells))
+}
+
 /// The exit code, with a word on what is missing.
 pub fn finish(executed: &Executed, out: &Path) -> Outcome {
     let out = out.display();

@@ -7,7 +7,7 @@ use clap::Args;
 use lapa::budget::round_up;
 use lapa::config::{Experiment, Override};
 use lapa_study::statistics::Estimate;
-use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, PointResult, Setting, Sweep};
+use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, Setting, Sweep};
 use serde_json::{Value, json};
 
 use super::study::run_loaded;
@@ -112,24 +112,37 @@ fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Outcome {
     Ok(ExitCode::FAILURE)
 }
 
+/// Heading of the paired differences.
+const OVER_FIRST: &str = ">over the first (points)";
+
 /// The table, what failed, and where all is.
 fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
     let mut results = swept.points.iter().filter_map(|point| point.result.as_ref());
     let settled = results.any(|result| result.accuracy_last5.is_some());
-    type Column = (&'static str, fn(&PointResult) -> Option<String>);
+    type Column = (&'static str, fn(&Point) -> Option<String>);
     let mut columns: Vec<Column> = vec![
-        (">final accuracy", |result| Some(with_interval(result.accuracy_final, 100.0, 2, " %"))),
-        (">last five", |result| Some(with_interval(result.accuracy_last5?, 100.0, 2, " %"))),
-        (">final loss", |result| Some(with_interval(result.loss_final, 1.0, 4, ""))),
-        (">ε proven", |result| Some(round_up(result.epsilon_provable))),
+        (">final accuracy", |p| Some(with_interval(p.result.as_ref()?.accuracy_final, 100.0, 2, " %"))),
+        (">last five", |p| Some(with_interval(p.result.as_ref()?.accuracy_last5?, 100.0, 2, " %"))),
+        (OVER_FIRST, |p| Some(with_interval(p.over_first.as_ref()?.mean, 100.0, 2, ""))),
+        (">final loss", |p| Some(with_interval(p.result.as_ref()?.loss_final, 1.0, 4, ""))),
+        (">ε proven", |p| Some(round_up(p.result.as_ref()?.epsilon_provable))),
+        ("seeds", |p| {
+            let finished = p.cells.iter().filter(|cell| cell.result.is_some()).count();
+            Some(format!("{finished} of {}", p.cells.len()))
+        }),
     ];
-    columns.retain(|(name, _)| settled || *name != ">last five");
+    let any_failed = swept.failures().next().is_some();
+    columns.retain(|(name, _)| match *name {
+        ">last five" => settled,
+        OVER_FIRST => swept.points.len() > 1,
+        "seeds" => any_failed,
+        _ => true,
+    });
     let keys = swept.grid.keys().iter().map(|key| key.name());
     let header: Vec<&str> = keys.chain(columns.iter().map(|(name, _)| *name)).collect();
     let row = |(settings, point): (Vec<&Setting>, &Point)| {
         let keys = settings.iter().map(|setting| setting.text().to_owned());
-        let result = point.result.as_ref();
-        let cell = |(_, cell): &Column| result.and_then(cell).unwrap_or_else(|| "–".into());
+        let cell = |(_, cell): &Column| cell(point).unwrap_or_else(|| "–".into());
         keys.chain(columns.iter().map(cell)).collect()
     };
     let rows: Vec<Vec<String>> = swept.grid.points().zip(&swept.points).map(row).collect();

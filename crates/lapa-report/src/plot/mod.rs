@@ -19,6 +19,7 @@ mod style;
 mod svg;
 #[cfg(test)]
 mod tests;
+mod tiles;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -37,6 +38,7 @@ pub use pictures::{Picture, Pictures};
 pub use run::{plot_partition, plot_run};
 pub use scatter::{Marker, Scatter};
 pub use series::Series;
+pub use tiles::{Tile, Tiles, Tone};
 
 /// A plot that cannot be drawn or written.
 #[derive(Debug, thiserror::Error)]

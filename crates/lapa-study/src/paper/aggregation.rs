@@ -1,10 +1,13 @@
-//! Aggregation rules and the selection of devices (Section V-B): claims 1 and 2.
+//! Aggregation rules and the selection of devices (Sections III-C and V-B): claims 1, 2 and 10.
 
 use lapa_report::plot::Panels;
 
-use super::chapter::{Chapter, Drawing, accuracy_table, by_data, convergence_figure, data_names};
+use super::chapter::{
+    Chapter, Drawing, accuracy_table, by_data, convergence_figure, data_names, gains_figure,
+};
+use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, DATA, Seen, Verdict};
+use super::{Curve, DATA, Scope, Seen};
 
 const BASE: Base = base!("paper/aggregation.toml");
 
@@ -25,14 +28,12 @@ fn methods(data: &str) -> [Curve; 6] {
     })
 }
 
-fn rules(data: &str) -> [Curve; 3] {
-    let [fedavg, beda, wasserstein, ..] = methods(data);
-    [fedavg, beda, wasserstein]
-}
-
-/// The three rules over links without errors: not in the paper.
-fn ideal(data: &str) -> [Curve; 3] {
-    rules(data).map(|curve| curve.with("transmit.uplink=ideal"))
+/// Weights by another divergence between label distributions, which the paper compares in words.
+fn divergences(data: &str) -> [Curve; 2] {
+    [("Kullback–Leibler", "kl"), ("Jensen–Shannon", "js")].map(|(name, rule)| {
+        let curve = Curve::new(name, BASE).with(format!("aggregate.rule={rule}"));
+        curve.with(format!("data.name={data}"))
+    })
 }
 
 /// The paper's gains in points on a data set: Configuration 1 over FedAvg, BEDA over FedAvg,
@@ -40,45 +41,8 @@ fn ideal(data: &str) -> [Curve; 3] {
 /// for the third, where its own numbers give 0.080.
 const PAPER: [[f64; 4]; 2] = [[2.470, 2.073, 0.397, 2.367], [1.413, 1.333, 0.080, 1.137]];
 
-/// The order of the three rules.
-fn order(seen: &Seen, of: fn(&str) -> [Curve; 3]) -> Vec<Comparison> {
-    let mut comparisons = Vec::new();
-    for ((data, name), [over_fedavg, beda_over_fedavg, over_beda, _]) in DATA.into_iter().zip(PAPER)
-    {
-        let [fedavg, beda, ours] = of(data);
-        for (what, paper, of, over) in [
-            ("Configuration 1 over FedAvg", over_fedavg, &ours, &fedavg),
-            ("BEDA over FedAvg", beda_over_fedavg, &beda, &fedavg),
-            ("Configuration 1 over BEDA", over_beda, &ours, &beda),
-        ] {
-            let gains = seen.gains(over, of);
-            comparisons.push(Comparison::positive(format!("{name}: {what}"), Some(paper), gains));
-        }
-    }
-    comparisons
-}
-
-/// The gain of a threshold.
-fn selection(seen: &Seen) -> Vec<Comparison> {
-    let mut comparisons = Vec::new();
-    for ((data, name), [.., over_beda, selected_over_beda]) in DATA.into_iter().zip(PAPER) {
-        let [_, beda, wasserstein, mild, middle, strict] = methods(data);
-        for (what, paper, over) in [
-            ("no selection", Some(selected_over_beda - over_beda), wasserstein),
-            ("BEDA", Some(selected_over_beda), beda),
-            ("1e-2", None, middle),
-            ("1e-3", None, strict),
-        ] {
-            let what = format!("{name}: threshold 1e-1 over {what}");
-            comparisons.push(Comparison::positive(what, paper, seen.gains(&over, &mild)));
-        }
-    }
-    comparisons
-}
-
 pub fn curves() -> Vec<Curve> {
-    let ideal = DATA.iter().flat_map(|(data, _)| ideal(data));
-    DATA.iter().flat_map(|(data, _)| methods(data)).chain(ideal).collect()
+    DATA.iter().flat_map(|(data, _)| methods(data)).collect()
 }
 
 pub fn chapter(seen: &Seen) -> Chapter {
@@ -86,36 +50,68 @@ pub fn chapter(seen: &Seen) -> Chapter {
     for (data, name) in DATA {
         panels = panels.panel(convergence_figure(seen, name, &methods(data)));
     }
+    let mut gains = Panels::new("Gains over rounds").columns(2);
     for (data, name) in DATA {
-        let title = format!("{name}, ideal links");
-        panels = panels.panel(convergence_figure(seen, &title, &ideal(data)));
+        let [fedavg, others @ ..] = methods(data);
+        gains = gains.panel(gains_figure(seen, name, &fedavg, &others));
     }
-    let mut rows = by_data(|data| methods(data).into(), "");
-    rows.extend(by_data(|data| ideal(data).into(), ", ideal links"));
+    let rows = by_data(|data| methods(data).into(), "");
     Chapter::new(
         "Aggregation and device selection",
-        "The paper's comparison of aggregation strategies. Top: six methods over the same digital \
-         uplink (8 bits per coordinate, QPSK), with local epochs and without privacy noise. Bottom: \
-         the three rules over error-free links. The seed sets devices, positions and fading, the \
-         same for all methods.",
+        "The paper's comparison of aggregation strategies: six methods over the same digital uplink \
+         (8 bits per coordinate, QPSK), with local epochs and without privacy noise. The seed sets \
+         devices, positions and fading, the same for all methods.",
     )
     .picture(
         "aggregation",
-        "Compare the three rules without selection, then the effect of a threshold, then BEDA with \
-         and without bit errors: BEDA favors the devices that dominate the mean, and large bit \
-         errors dominate it most. Bands are 95 % intervals of the mean over the seeds.",
+        "Compare the three rules without selection, then the effect of a threshold. BEDA favors the \
+         devices that dominate the mean, and large bit errors dominate it most. Bands are 95 % \
+         intervals of the mean over the seeds.",
         Drawing::Panels(panels),
+    )
+    .picture(
+        "aggregation-gains",
+        "A gain early in training need not last: at which round would you compare?",
+        Drawing::Panels(gains),
     )
     .table(accuracy_table(seen, "Method", data_names(), rows))
 }
 
-pub fn judge(seen: &Seen) -> Vec<Verdict> {
-    let statement = "Wasserstein weights beat BEDA, and BEDA beats FedAvg";
-    let over_ideal = "The same over error-free links (not in the paper)";
-    let thresholds = "Device selection helps, most with an SER threshold of 1e-1";
-    vec![
-        Verdict::new("1", statement, order(seen, rules)),
-        Verdict::new("1, ideal links", over_ideal, order(seen, ideal)),
-        Verdict::new("2", thresholds, selection(seen)),
-    ]
+pub fn claims(scope: Scope) -> Vec<Claim> {
+    let mut claims = [
+        Claim::new("1a", "Wasserstein weights beat FedAvg", Vec::new()),
+        Claim::new("1b", "BEDA beats FedAvg", Vec::new()),
+        Claim::new("1c", "Wasserstein weights beat BEDA", Vec::new()),
+        Claim::new("2a", "Selecting devices helps: too low a threshold hurts", Vec::new()),
+        Claim::new("2b", "Wasserstein weights with selection beat BEDA", Vec::new()),
+        Claim::new("2c", "A mild threshold is best: too high a threshold hurts", Vec::new()),
+        Claim::new("10", "The Wasserstein distance makes better weights than KL or JS", Vec::new()),
+    ];
+    for (&(data, name), paper) in scope.data().iter().zip(PAPER) {
+        let [fedavg, beda, wasserstein, mild, middle, strict] = methods(data);
+        let [over_fedavg, beda_over_fedavg, over_beda, selected_over_beda] = paper;
+        let gain = |what: &str, of, over| Contrast::gain(format!("{name}: {what}"), over, of);
+        let rows = [
+            vec![gain("Wasserstein over FedAvg", &wasserstein, &fedavg).paper(over_fedavg)],
+            vec![gain("BEDA over FedAvg", &beda, &fedavg).paper(beda_over_fedavg)],
+            vec![gain("Wasserstein over BEDA", &wasserstein, &beda).paper(over_beda)],
+            vec![
+                gain("threshold 1e-1 over none", &mild, &wasserstein)
+                    .paper(selected_over_beda - over_beda),
+            ],
+            vec![gain("threshold 1e-1 over BEDA", &mild, &beda).paper(selected_over_beda)],
+            vec![
+                gain("threshold 1e-1 over 1e-2", &mild, &middle),
+                gain("threshold 1e-1 over 1e-3", &mild, &strict),
+            ],
+            divergences(data)
+                .iter()
+                .map(|other| gain(&format!("Wasserstein over {}", other.name), &wasserstein, other))
+                .collect(),
+        ];
+        for (claim, contrasts) in claims.iter_mut().zip(rows) {
+            claim.contrasts.extend(contrasts);
+        }
+    }
+    claims.into()
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use lapa_report::plot::{Figure, Forest, Panels, Scatter, Series};
+use lapa_report::plot::{Figure, Forest, Panels, Scatter, Series, Tiles};
 
 use super::{Curve, DATA, Seen};
+use crate::cell::Finished;
 use crate::report::{ReportError, Table, write};
 use crate::statistics::Estimate;
 
@@ -59,6 +60,8 @@ pub enum Drawing {
     Svg(String),
     /// Differences with intervals.
     Forest(Forest),
+    /// A table of colored tiles.
+    Tiles(Tiles),
 }
 
 impl Picture {
@@ -70,6 +73,7 @@ impl Picture {
             Drawing::Scatter(scatter) => scatter.save(&stem),
             Drawing::Svg(svg) => return write(&stem.with_extension("svg"), svg.as_bytes()),
             Drawing::Forest(forest) => forest.save(&stem),
+            Drawing::Tiles(tiles) => tiles.save(&stem),
         }?;
         Ok(())
     }
@@ -104,6 +108,22 @@ fn convergence(seen: &Seen, curve: &Curve) -> Option<Series> {
 pub fn convergence_figure(seen: &Seen, title: &str, curves: &[Curve]) -> Figure {
     let figure = Figure::new(title, "Round", "Test accuracy").percent();
     curves.iter().filter_map(|curve| convergence(seen, curve)).fold(figure, Figure::line)
+}
+
+/// Gain in accuracy over one method after each evaluated round, in points, with bands over seeds.
+pub fn gains_figure(seen: &Seen, title: &str, over: &Curve, curves: &[Curve]) -> Figure {
+    let gains = |curve: &Curve| {
+        let (of, over) = (seen.finished(curve)?, seen.finished(over)?);
+        let rounds: Vec<u32> = of.first()?.evaluations().map(|(round, _)| round).collect();
+        let gain = |at: usize| -> Option<Vec<f64>> {
+            let accuracy = |cell: &Finished| Some(100.0 * cell.evaluations().nth(at)?.1);
+            of.iter().zip(&over).map(|(of, over)| Some(accuracy(of)? - accuracy(over)?)).collect()
+        };
+        let point = |(at, round): (usize, &u32)| Some(band(f64::from(*round), &gain(at)?));
+        Some(Series::with_band(&curve.name, rounds.iter().enumerate().filter_map(point)))
+    };
+    let figure = Figure::new(title, "Round", format!("Gain over {} (points)", over.name));
+    curves.iter().filter_map(gains).fold(figure, Figure::line)
 }
 
 /// Final accuracy over something that was varied, in fractions: (x, curve).

@@ -10,7 +10,7 @@ use lapa_report::plot::{Figure, Panels, Series};
 use serde::Serialize;
 
 use super::chapter::{Chapter, Drawing};
-use super::curve::{Base, base};
+use super::curve::{Base, FIRST_SEED, base};
 use super::{Curve, Seen, Settings};
 use crate::report::Table;
 
@@ -149,9 +149,11 @@ fn training(rounds: usize) -> Result<Live, PhaseError> {
     let curve = Curve::new("training", BASE)
         .with(format!("run.rounds={rounds}"))
         .with("run.threads=1")
+        .with("partition.mix.iid_samples=[150,550]")
+        .with("partition.mix.non_iid_samples=[150,550]")
         .with("control.pilot=synthetic")
         .with("control.pilots=1");
-    let settings = Settings { seeds: 1, quick: false };
+    let settings = Settings::new(FIRST_SEED, 1);
     // Unwrap safety: the configuration is built in, and a test makes this environment.
     let cells = curve.cells(settings).expect("a built-in configuration");
     Live::new(cells[0].experiment(), &lapa::data::digits(DIGITS, 1000))

@@ -1,24 +1,61 @@
 //! A method under one condition: a configuration, some changes, and as many cells as seeds.
 
-use lapa::config::{ConfigError, Experiment, Override};
+use std::ops::Range;
 
+use lapa::config::{ConfigError, Experiment, Override};
+use serde_json::Value;
+
+use super::reading::{self, Reading};
 use crate::cell::Cell;
 
-/// Seeds and rounds of a reproduction.
+/// Seeds, rounds and reading of a reproduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Seeds, from 0 on.
+    /// The first seed.
+    pub first_seed: u64,
+    /// Seeds of the main reading.
     pub seeds: u32,
     /// Fewer rounds and steps: a look, not a judgment.
     pub quick: bool,
+    /// Reading of what the paper leaves open.
+    pub reading: &'static Reading,
 }
 
+/// The first seed of the paper's figures: those below were used to choose what the paper leaves open.
+pub const FIRST_SEED: u64 = 100;
+/// Seeds of a reading other than the main one, at most.
+pub const MAP_SEEDS: u32 = 10;
 /// Rounds of a quick look.
 const QUICK_ROUNDS: u32 = 30;
 /// DDPG's episodes in a quick look.
 const QUICK_EPISODES: u32 = 20;
 
 impl Settings {
+    /// The main reading with so many seeds from the first one on.
+    pub fn new(first_seed: u64, seeds: u32) -> Self {
+        Self { first_seed, seeds, quick: false, reading: reading::main() }
+    }
+
+    /// A quick look.
+    pub fn quick(first_seed: u64) -> Self {
+        Self { quick: true, ..Self::new(first_seed, 1) }
+    }
+
+    /// The same under a reading.
+    pub fn under(self, reading: &'static Reading) -> Self {
+        Self { reading, ..self }
+    }
+
+    /// Number of seeds of the reading.
+    pub fn number_of_seeds(self) -> u32 {
+        if self.reading.is_main() { self.seeds } else { self.seeds.min(MAP_SEEDS) }
+    }
+
+    /// The seeds.
+    fn seeds(self) -> Range<u64> {
+        self.first_seed..self.first_seed + u64::from(self.number_of_seeds())
+    }
+
     /// Changes that a quick look makes to every configuration.
     fn changes(self) -> Vec<String> {
         if !self.quick {
@@ -56,8 +93,8 @@ pub(crate) use base;
 pub struct Curve {
     /// As in the legend.
     pub name: String,
-    base: Base,
-    changes: Vec<String>,
+    pub(super) base: Base,
+    pub(super) changes: Vec<String>,
 }
 
 impl Curve {
@@ -72,16 +109,41 @@ impl Curve {
         self
     }
 
-    /// Its cells, one for each seed.
+    /// Its configuration with more changes.
+    fn experiment<'a>(
+        &'a self,
+        before: &'a [String],
+        after: &'a [String],
+    ) -> Result<Experiment, ConfigError> {
+        let changes = before.iter().chain(&self.changes).chain(after);
+        let overrides: Vec<Override> =
+            changes.map(|change| Override::parse(change)).collect::<Result<_, _>>()?;
+        Experiment::from_toml(self.base.text, self.base.file, &overrides)
+    }
+
+    /// The changes of a reading, without parameters of choices that the curve does not make.
+    fn read(&self, reading: &Reading) -> Result<Vec<String>, ConfigError> {
+        let mut changes: Vec<String> = Vec::new();
+        for change in &reading.set {
+            let known = self.experiment(&changes, &[])?.to_json();
+            let change_of = Override::parse(change)?;
+            let (table, _) = change_of.path().rsplit_once('.').unwrap_or_default();
+            let table = format!("/{}", table.replace('.', "/"));
+            if known.pointer(&table).is_some_and(Value::is_object) {
+                changes.push(change.clone());
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Its cells, one for each seed. What sets the curve apart comes after the reading's changes.
     pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
-        let cell = |seed: u32| {
-            let mut changes = [self.changes.clone(), settings.changes()].concat();
-            changes.push(format!("run.seed={seed}"));
-            let overrides: Vec<Override> =
-                changes.iter().map(|change| Override::parse(change)).collect::<Result<_, _>>()?;
-            Experiment::from_toml(self.base.text, self.base.file, &overrides).map(Cell::new)
+        let reading = self.read(settings.reading)?;
+        let cell = |seed| {
+            let last = [settings.changes(), vec![format!("run.seed={seed}")]].concat();
+            self.experiment(&reading, &last).map(Cell::new)
         };
-        (0..settings.seeds).map(cell).collect()
+        settings.seeds().map(cell).collect()
     }
 }
 

@@ -1,17 +1,19 @@
-//! Convergence under mixes of IID and non-IID devices (Section V-C, second figure): claims 4
-//! and 4b.
+//! Convergence under mixes of IID and non-IID devices (Section V-C, second figure): claim 4.
 
 use super::allocators::Allocator;
 use lapa_report::plot::Panels;
 
-use super::chapter::{Chapter, Drawing, accuracy_table, convergence_figure};
+use super::chapter::{Chapter, Drawing, accuracy_table, convergence_figure, gains_figure};
+use super::claim::{Claim, Contrast, percent};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, DATA, Seen, Verdict, difference};
+use super::{Curve, DATA, Scope, Seen};
 
 const BASE: Base = base!("paper/privacy.toml");
 
 /// IID devices of 15. The paper's label says 0 + 15 where its text is about 15 + 0: both are here.
 const MIXES: [u32; 6] = [3, 5, 7, 9, 0, 15];
+/// Those of the map of readings.
+const MAP_MIXES: [u32; 4] = [3, 9, 0, 15];
 const DEVICES: u32 = 15;
 
 /// Noise of the first round: where the allocators differ, and all still learn.
@@ -54,6 +56,11 @@ pub fn chapter(seen: &Seen) -> Chapter {
             panels = panels.panel(convergence_figure(seen, &title, &all(data, iid)));
         }
     }
+    let mut gains = Panels::new("Gains over rounds").columns(MAP_MIXES.len()).share_y();
+    for iid in MAP_MIXES {
+        let [_, lapa, arb, uniform] = all(DATA[0].0, iid);
+        gains = gains.panel(gains_figure(seen, &mix(iid), &uniform, &[lapa, arb]));
+    }
     Chapter::new(
         "Convergence for mixes of IID and non-IID devices",
         format!(
@@ -68,37 +75,54 @@ pub fn chapter(seen: &Seen) -> Chapter {
          column, where all devices are IID?",
         Drawing::Panels(panels),
     )
+    .picture(
+        "heterogeneity-gains",
+        "MNIST, gains over uniform DP: when does LAPA pull ahead?",
+        Drawing::Panels(gains),
+    )
     .table(mnist)
     .table(fashion)
 }
 
-pub fn judge(seen: &Seen) -> Vec<Verdict> {
-    let (mut mixes, mut all_iid) = (Vec::new(), Vec::new());
-    for (data, name) in DATA {
-        for iid in MIXES {
-            let [_, lapa, arb, uniform] = all(data, iid);
-            for other in [uniform, arb] {
-                let what = format!("{name}, {}: LAPA over {}", mix(iid), other.name);
-                mixes.push(Comparison::positive(what, None, seen.gains(&other, &lapa)));
-            }
-        }
-        let [none, lapa, ..] = all(data, DEVICES);
-        let gap = |iid| {
-            let [none, lapa, ..] = all(data, iid);
-            seen.gains(&lapa, &none)
-        };
-        let what = format!("{name}: gap to no DP at 3 + 12 minus the gap at 9 + 6");
-        mixes.push(Comparison::positive(what, None, difference(gap(3), gap(9))));
+/// The gap of LAPA to no DP at 3 + 12, less that at 9 + 6.
+fn closing_gap(name: &str, data: &str) -> Contrast {
+    let gap = |iid| {
+        let [none, lapa, ..] = all(data, iid);
+        [none, lapa]
+    };
+    let what = format!("{name}: gap to no DP at 3 + 12 minus the gap at 9 + 6");
+    Contrast::new(what, "points", [gap(3), gap(9)].concat(), |cells| {
+        let of = |curve: usize, seed: usize| percent(cells[curve][seed]);
+        let gap = |none, seed| of(none, seed) - of(none + 1, seed);
+        (0..cells[0].len()).map(|seed| gap(0, seed) - gap(2, seed)).collect()
+    })
+}
 
-        let mean = |curve| seen.each(curve, |finished| 100.0 * finished.mean_accuracy());
+pub fn claims(scope: Scope) -> Vec<Claim> {
+    let mut claims = [
+        Claim::new("4a", "LAPA beats uniform DP at every mix of devices", Vec::new()),
+        Claim::new("4b", "LAPA beats ARB at every mix of devices", Vec::new()),
+        Claim::new("4c", "LAPA approaches no DP as the share of IID devices grows", Vec::new()),
+        Claim::new("4d", "With all devices IID, LAPA converges faster than no DP", Vec::new()),
+        Claim::new("4e", "With all devices IID, LAPA ends slightly below no DP", Vec::new()),
+    ];
+    for &(data, name) in scope.data() {
+        let [over_uniform, over_arb, closing, faster, below] = &mut claims;
+        for &iid in scope.choose(&MIXES[..], &MAP_MIXES) {
+            let [_, lapa, arb, uniform] = all(data, iid);
+            let gain = |over: &Curve, other: &str| {
+                Contrast::gain(format!("{name}, {}: LAPA over {other}", mix(iid)), over, &lapa)
+            };
+            over_uniform.contrasts.push(gain(&uniform, "uniform"));
+            over_arb.contrasts.push(gain(&arb, "ARB"));
+        }
+        closing.contrasts.push(closing_gap(name, data));
+        let [none, lapa, ..] = all(data, DEVICES);
         let what = format!("{name}, 15 + 0: LAPA over no DP, mean accuracy of all evaluations");
-        all_iid.push(Comparison::positive(what, None, difference(mean(&lapa), mean(&none))));
+        let mean = |finished: &crate::cell::Finished| 100.0 * finished.mean_accuracy();
+        faster.contrasts.push(Contrast::of_each(what, "points", [&lapa, &none], mean));
         let what = format!("{name}, 15 + 0: no DP over LAPA, final accuracy");
-        all_iid.push(Comparison::positive(what, None, seen.gains(&lapa, &none)));
+        below.contrasts.push(Contrast::gain(what, &lapa, &none));
     }
-    let statement = "LAPA beats uniform DP and ARB at every mix, and approaches no DP as the \
-                     fraction of IID devices grows";
-    let faster = "With all devices IID, LAPA converges slightly faster than no DP and ends \
-                  slightly below it";
-    vec![Verdict::new("4", statement, mixes), Verdict::new("4b", faster, all_iid)]
+    claims.into()
 }

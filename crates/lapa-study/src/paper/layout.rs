@@ -5,14 +5,13 @@ use lapa::radio::Links;
 use lapa_report::plot::{Marker, Scatter};
 
 use super::chapter::{Chapter, Drawing};
-use super::noise_control::{Switch, average};
-use super::{DATA, Seen, Settings};
+use super::noise_control::average;
+use super::{DATA, Seen};
 
-/// Base station, devices and regions, with seed 0; none if there is no layout.
-fn scatter() -> Option<Scatter> {
-    let settings = Settings { seeds: 1, quick: false };
-    let curve = average(DATA[0].0, Switch::Sum);
-    let experiment = curve.cells(settings).ok()?.swap_remove(0).experiment().clone();
+/// Base station, devices and regions, with the first seed; none if there is no layout.
+fn scatter(seen: &Seen) -> Option<Scatter> {
+    let cells = average(DATA[0].0).cells(seen.settings).ok()?;
+    let experiment = cells.first()?.experiment().clone();
     let links = Links::new(&experiment).ok()?;
     let base = links.base_station();
     let mut plot = Scatter::new("Device positions", "x (m)", "y (m)", "");
@@ -29,12 +28,12 @@ fn scatter() -> Option<Scatter> {
     Some(plot.group("base station", "#d62728", Marker::Triangle, [[base.x.0, base.y.0]]))
 }
 
-pub fn chapter(_: &Seen) -> Chapter {
+pub fn chapter(seen: &Seen) -> Chapter {
     let chapter = Chapter::new(
         "Device layout",
-        "7 of 15 devices in Region I and 8 in Region II, placed at random; seed 0.",
+        "7 of 15 devices in Region I and 8 in Region II, placed at random; first seed.",
     );
-    let Some(scatter) = scatter() else { return chapter };
+    let Some(scatter) = scatter(seen) else { return chapter };
     chapter.picture(
         "layout",
         "Two regions at distances of 40 to 70 m: path loss alone makes a difference of up to 9 dB \

@@ -1,10 +1,12 @@
-//! The largest learning rate that still learns, by heterogeneity (after Theorem 1): claim 9.
+//! The best learning rate, and the largest stable one, by heterogeneity (after Theorem 1): claim 9.
 
 use lapa_report::plot::Figure;
 
 use super::chapter::{Chapter, accuracy_table, against, alone};
+use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, Seen, Verdict, difference};
+use super::{Curve, Scope, Seen};
+use crate::cell::Finished;
 
 const BASE: Base = base!("paper/learning-rate.toml");
 
@@ -21,15 +23,34 @@ fn curve(iid: u32, rate: f64) -> Curve {
         .with(format!("learn.learning_rate={rate}"))
 }
 
-/// log₂ of the rate with the best accuracy, seed by seed.
-fn best_rates(seen: &Seen, iid: u32) -> Option<Vec<f64>> {
-    let all = RATES.map(|rate| seen.accuracies(&curve(iid, rate)));
-    let all = all.into_iter().collect::<Option<Vec<_>>>()?;
-    let best = |seed: usize| {
-        let by_accuracy = |a: &usize, b: &usize| all[*a][seed].total_cmp(&all[*b][seed]);
-        (0..RATES.len()).max_by(by_accuracy).map(|at| RATES[at].log2())
-    };
-    (0..seen.settings.seeds as usize).map(best).collect()
+/// Something of a seed's cells, one for each rate, in octaves.
+type Octaves = fn(&[&Finished]) -> f64;
+
+/// log₂ of the rate with the best accuracy.
+fn best(rates: &[&Finished]) -> f64 {
+    let by_accuracy = |a: &usize, b: &usize| rates[*a].accuracy().total_cmp(&rates[*b].accuracy());
+    (0..rates.len()).max_by(by_accuracy).map_or(f64::NAN, |at| RATES[at].log2())
+}
+
+/// log₂ of the largest rate up to which every run keeps a finite loss and learns: an accuracy of at
+/// least a half. One octave below the least if none does.
+fn limit(rates: &[&Finished]) -> f64 {
+    let stable = |finished: &&&Finished| finished.diverged.is_none() && finished.accuracy() >= 0.5;
+    let stable = rates.iter().take_while(stable).count();
+    RATES[0].log2() + (stable as f64 - 1.0)
+}
+
+/// Octaves between the rates of two mixes.
+fn contrast(what: &str, [of, over]: [u32; 2], octaves: Octaves) -> Contrast {
+    let what = format!("{what}, {of} + {} over {over} + {}", 15 - of, 15 - over);
+    let curves = [of, over].map(|iid| RATES.map(|rate| curve(iid, rate)));
+    Contrast::new(what, "octaves", curves.concat(), move |cells| {
+        let (of, over) = cells.split_at(RATES.len());
+        let rate = |cells: &[Vec<&Finished>], seed: usize| {
+            octaves(&cells.iter().map(|rate| rate[seed]).collect::<Vec<_>>())
+        };
+        (0..cells[0].len()).map(|seed| rate(of, seed) - rate(over, seed)).collect()
+    })
 }
 
 pub fn curves() -> Vec<Curve> {
@@ -62,17 +83,20 @@ pub fn chapter(seen: &Seen) -> Chapter {
     .table(accuracy_table(seen, "Devices", RATES.map(|r| format!("λ = {r}")), rows))
 }
 
-pub fn judge(seen: &Seen) -> Vec<Verdict> {
-    let [all, some, none] = MIXES.map(|iid| best_rates(seen, iid));
-    let octaves = |what: &str, ours| {
-        let what = format!("best learning rate, {what}");
-        Comparison::new(what, "octaves", super::Test::Positive, None, ours)
+pub fn claims(_: Scope) -> Vec<Claim> {
+    let all = |what, octaves| -> Vec<Contrast> {
+        [[15, 5], [15, 0]].into_iter().map(|mixes| contrast(what, mixes, octaves)).collect()
     };
-    let comparisons = vec![
-        octaves("15 + 0 over 5 + 10", difference(all.clone(), some.clone())),
-        octaves("5 + 10 over 0 + 15", difference(some, none.clone())),
-        octaves("15 + 0 over 0 + 15", difference(all, none)),
-    ];
-    let statement = "The more the devices' data differ, the smaller the learning rate must be";
-    vec![Verdict::new("9", statement, comparisons)]
+    vec![
+        Claim::new(
+            "9a",
+            "The more the devices' data differ, the smaller is the best learning rate",
+            all("best learning rate", best),
+        ),
+        Claim::new(
+            "9b",
+            "The more the devices' data differ, the smaller is the largest stable learning rate",
+            all("largest stable learning rate", limit),
+        ),
+    ]
 }

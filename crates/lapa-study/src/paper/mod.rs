@@ -2,19 +2,24 @@
 //!
 //! Every figure is a file: which cells it needs, how it is drawn, which claims it judges.
 
+mod ablation;
 mod aggregation;
 mod allocators;
+mod beda;
 mod chapter;
+pub mod claim;
 mod complexity;
 pub mod curve;
 mod gains;
 mod heterogeneity;
 mod layout;
 mod learning_rate;
+mod map;
 mod mechanism;
 mod noise_control;
 mod noise_levels;
 mod overhead;
+pub mod reading;
 mod total_power;
 mod verdict;
 mod workflow;
@@ -25,8 +30,10 @@ use lapa::config::ConfigError;
 pub use chapter::{Chapter, Drawing, Picture};
 pub(crate) use chapter::{band, shown, shown_gain};
 pub use complexity::{Complexity, measure as measure_complexity};
-pub use curve::{Base, Curve, Settings};
-pub use verdict::{Comparison, Test, Verdict, Word};
+pub use claim::{Claim, Contrast};
+pub use curve::{Base, Curve, FIRST_SEED, MAP_SEEDS, Settings};
+pub use reading::Reading;
+pub use verdict::{Comparison, Standing, Tested, Verdict, Word};
 pub use write::write_all;
 pub(crate) use write::{figures_folder, write_json, write_pages};
 
@@ -36,64 +43,138 @@ use crate::store::Results;
 /// The data sets of the paper: as configured, as written.
 pub(crate) const DATA: [(&str, &str); 2] = [("mnist", "MNIST"), ("fashion-mnist", "Fashion-MNIST")];
 
+/// Conditions under which claims are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of the figures.
+    Figure,
+    /// A few of them on MNIST, under each reading: the map.
+    Map,
+}
+
+impl Scope {
+    /// The data sets.
+    fn data(self) -> &'static [(&'static str, &'static str)] {
+        self.choose(&DATA, &DATA[..1])
+    }
+
+    fn choose<'a, T>(self, figure: &'a [T], map: &'a [T]) -> &'a [T] {
+        match self {
+            Self::Figure => figure,
+            Self::Map => map,
+        }
+    }
+}
+
 /// A figure of the paper.
 #[derive(Clone, Copy)]
 pub struct PaperFigure {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The curves whose cells it needs.
+    /// The curves that it draws.
     curves: fn() -> Vec<Curve>,
     /// Its chapter of the report.
     chapter: fn(&Seen) -> Chapter,
-    /// The claims it judges.
-    judge: fn(&Seen) -> Vec<Verdict>,
+    /// The claims about it.
+    claims: fn(Scope) -> Vec<Claim>,
 }
 
 const fn figure(
     name: &'static str,
     curves: fn() -> Vec<Curve>,
     chapter: fn(&Seen) -> Chapter,
-    judge: fn(&Seen) -> Vec<Verdict>,
+    claims: fn(Scope) -> Vec<Claim>,
 ) -> PaperFigure {
-    PaperFigure { name, curves, chapter, judge }
+    PaperFigure { name, curves, chapter, claims }
 }
 
-fn no_claim(_: &Seen) -> Vec<Verdict> {
+fn no_claim(_: Scope) -> Vec<Claim> {
     Vec::new()
 }
 
 /// All figures, in the paper's order.
-pub const FIGURES: [PaperFigure; 12] = [
+pub const FIGURES: [PaperFigure; 14] = [
     figure("workflow", overhead::curves, workflow::chapter, no_claim),
     figure("mechanism", mechanism::curves, mechanism::chapter, no_claim),
     figure("layout", Vec::new, layout::chapter, no_claim),
-    figure("aggregation", aggregation::curves, aggregation::chapter, aggregation::judge),
-    figure("noise-levels", noise_levels::curves, noise_levels::chapter, noise_levels::judge),
-    figure("heterogeneity", heterogeneity::curves, heterogeneity::chapter, heterogeneity::judge),
-    figure("noise-control", noise_control::curves, noise_control::chapter, noise_control::judge),
-    figure("total-power", total_power::curves, total_power::chapter, total_power::judge),
+    figure("aggregation", aggregation::curves, aggregation::chapter, aggregation::claims),
+    figure("beda", beda::curves, beda::chapter, beda::claims),
+    figure("noise-levels", noise_levels::curves, noise_levels::chapter, noise_levels::claims),
+    figure("heterogeneity", heterogeneity::curves, heterogeneity::chapter, heterogeneity::claims),
+    figure("ablation", ablation::curves, ablation::chapter, ablation::claims),
+    figure("noise-control", noise_control::curves, noise_control::chapter, noise_control::claims),
+    figure("total-power", total_power::curves, total_power::chapter, total_power::claims),
     figure("complexity", Vec::new, complexity::chapter, no_claim),
-    figure("overhead", overhead::curves, overhead::chapter, overhead::judge),
-    figure("learning-rate", learning_rate::curves, learning_rate::chapter, learning_rate::judge),
+    figure("overhead", overhead::curves, overhead::chapter, overhead::claims),
+    figure("learning-rate", learning_rate::curves, learning_rate::chapter, learning_rate::claims),
     figure("as-printed", gains::curves, gains::chapter, no_claim),
 ];
 
-/// The cells of some figures, in their order; the same cell may come twice.
-pub fn cells(figures: &[PaperFigure], settings: Settings) -> Result<Vec<Cell>, ConfigError> {
-    curve::cells(figures.iter().flat_map(|figure| (figure.curves)()), settings)
+/// Part of a reproduction: figures to draw, claims to judge, readings to judge them under.
+pub struct Selection {
+    /// Figures, in the paper's order.
+    pub figures: Vec<PaperFigure>,
+    /// Names of claims; a number stands for all its parts. All claims of the figures if empty.
+    pub claims: Vec<String>,
+    /// Readings, the main one first.
+    pub readings: Vec<&'static Reading>,
 }
 
-/// Verdicts on the claims of some figures; on all claims if those are all figures.
-pub fn verdicts(figures: &[PaperFigure], seen: &Seen) -> Vec<Verdict> {
-    let mut verdicts: Vec<Verdict> =
-        figures.iter().flat_map(|figure| (figure.judge)(seen)).collect();
-    if figures.len() == FIGURES.len() {
-        let statement = "The risk of privacy leakage falls about exponentially over the rounds (not \
-                         tested here; see `lapa audit --attack inversion`)";
-        verdicts.push(Verdict::new("8", statement, Vec::new()));
+impl Selection {
+    /// The chosen claims of the figures, in their order.
+    pub fn claims(&self, scope: Scope) -> Vec<Claim> {
+        let chosen = |claim: &Claim| {
+            self.claims.is_empty()
+                || self.claims.iter().any(|name| reading::is_part(claim.id, name))
+        };
+        let claims = self.figures.iter().flat_map(|figure| (figure.claims)(scope));
+        claims.filter(chosen).collect()
     }
-    verdicts.sort_by(|a, b| a.claim.cmp(&b.claim));
-    verdicts
+
+    /// All cells, those of the figures first; the same cell may come twice.
+    pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
+        let mut curves: Vec<Curve> =
+            self.figures.iter().flat_map(|figure| (figure.curves)()).collect();
+        let of_claims = |claims: Vec<Claim>| {
+            claims.into_iter().flat_map(|claim| claim.contrasts).flat_map(|c| c.curves)
+        };
+        curves.extend(of_claims(self.claims(Scope::Figure)));
+        let mut cells = curve::cells(curves, settings)?;
+        for reading in self.readings.iter().filter(|reading| !reading.is_main()) {
+            let mut claims = self.claims(Scope::Map);
+            claims.retain(|claim| reading.bears_on(claim.id));
+            cells.extend(curve::cells(of_claims(claims), settings.under(reading))?);
+        }
+        Ok(cells)
+    }
+
+    /// Verdicts on the claims under the main reading, in the conditions of the figures.
+    pub fn verdicts(&self, seen: &Seen) -> Vec<Verdict> {
+        let claims = self.claims(Scope::Figure);
+        claims.iter().map(|claim| Verdict::new(claim, seen)).collect()
+    }
+
+    /// Verdicts on each claim under each reading that bears on it, in the conditions of the map.
+    pub fn map(&self, seen: &Seen) -> Vec<Vec<Verdict>> {
+        let under = |claim: &Claim| {
+            let readings = self.readings.iter().filter(|reading| reading.bears_on(claim.id));
+            readings.map(|reading| Verdict::new(claim, &seen.under(reading))).collect()
+        };
+        self.claims(Scope::Map).iter().map(under).collect()
+    }
+}
+
+/// The names of all claims.
+pub fn claim_names() -> Vec<&'static str> {
+    let claims = FIGURES.iter().flat_map(|figure| (figure.claims)(Scope::Map));
+    claims.map(|claim| claim.id).collect()
+}
+
+/// The figures with claims that one of these names means.
+pub fn figures_of(names: &[String]) -> Vec<PaperFigure> {
+    let is_named = |claim: &Claim| names.iter().any(|name| reading::is_part(claim.id, name));
+    let wanted = |figure: &PaperFigure| (figure.claims)(Scope::Map).iter().any(is_named);
+    FIGURES.into_iter().filter(wanted).collect()
 }
 
 /// Results of the cells.
@@ -107,6 +188,11 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// The same results, under a reading.
+    pub fn under(&self, reading: &'static Reading) -> Seen<'_> {
+        Seen { settings: self.settings.under(reading), results: self.results, complexity: None }
+    }
+
     /// Results of the cells of a curve, seed by seed; none if any is missing.
     pub fn finished(&self, curve: &Curve) -> Option<Vec<&Finished>> {
         self.results.all(&curve.cells(self.settings).ok()?)

@@ -4,13 +4,16 @@ use super::allocators::Allocator;
 use lapa_report::plot::Figure;
 
 use super::chapter::{Chapter, accuracy_table, against, alone};
+use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, Seen, Test, Verdict};
+use super::{Curve, Scope, Seen};
 
 const BASE: Base = base!("paper/privacy.toml");
 
 /// Standard deviations of the noise in round 1.
 const SIGMAS: [f64; 5] = [0.05, 0.1, 0.2, 0.3, 0.5];
+/// Those of the map of readings.
+const MAP_SIGMAS: [f64; 3] = [0.05, 0.2, 0.5];
 
 /// Largest difference that is "nearly equivalent", in points. The paper gives no number.
 const NEARLY: f64 = 1.0;
@@ -51,26 +54,37 @@ pub fn chapter(seen: &Seen) -> Chapter {
     .table(accuracy_table(seen, "Method", columns, rows))
 }
 
-pub fn judge(seen: &Seen) -> Vec<Verdict> {
+pub fn claims(scope: Scope) -> Vec<Claim> {
     let none = Allocator::None.curve(BASE, 0.0);
-    let mut comparisons = Vec::new();
-    for sigma in SIGMAS {
-        let [lapa, arb, uniform] = Allocator::PRIVATE.map(|a| a.curve(BASE, sigma));
-        let what = |text: &str| format!("σ₀ = {sigma}: {text}");
-        let gains = |over, of| seen.gains(over, of);
-        comparisons.extend([
-            Comparison::positive(what("LAPA over ARB"), None, gains(&arb, &lapa)),
-            Comparison::positive(what("ARB over uniform"), None, gains(&uniform, &arb)),
-            Comparison::new(
-                what("no DP over LAPA, within one point"),
-                "points",
-                Test::Within(NEARLY),
-                None,
-                gains(&lapa, &none),
-            ),
-        ]);
-    }
-    let statement = "LAPA beats ARB and ARB beats uniform DP at each initial noise level, and \
-                     LAPA is nearly as good as no DP";
-    vec![Verdict::new("3", statement, comparisons)]
+    let of = |what: &str, pair: fn(&[Curve; 4]) -> [&Curve; 2], margin: f64| -> Vec<Contrast> {
+        let contrast = |sigma: &f64| {
+            let [lapa, arb, uniform] = Allocator::PRIVATE.map(|a| a.curve(BASE, *sigma));
+            let curves = [none.clone(), lapa, arb, uniform];
+            let [of, over] = pair(&curves);
+            Contrast::gain(format!("σ₀ = {sigma}: {what}"), over, of).margin(margin)
+        };
+        scope.choose(&SIGMAS[..], &MAP_SIGMAS).iter().map(contrast).collect()
+    };
+    vec![
+        Claim::new(
+            "3a",
+            "LAPA beats ARB at each initial noise level",
+            of("LAPA over ARB", |[_, lapa, arb, _]| [lapa, arb], 0.0),
+        ),
+        Claim::new(
+            "3b",
+            "ARB beats uniform DP at each initial noise level",
+            of("ARB over uniform", |[.., arb, uniform]| [arb, uniform], 0.0),
+        ),
+        Claim::new(
+            "3c",
+            "LAPA is nearly as good as no DP (at most a point behind)",
+            of("LAPA over no DP", |[none, lapa, ..]| [lapa, none], NEARLY),
+        ),
+        Claim::new(
+            "3d",
+            "LAPA beats uniform DP at each initial noise level",
+            of("LAPA over uniform", |[_, lapa, _, uniform]| [lapa, uniform], 0.0),
+        ),
+    ]
 }

@@ -1,8 +1,9 @@
-//! Traffic beside gradients (the workflow's caption): claim 6.
+//! Traffic beside gradients (the workflow's caption), and LAPA's arithmetic: claims 6 and 12.
 
 use super::chapter::Chapter;
+use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Comparison, Curve, Seen, Test, Verdict};
+use super::{Curve, Scope, Seen};
 use crate::cell::Finished;
 use crate::report::Table;
 
@@ -68,10 +69,53 @@ pub fn chapter(seen: &Seen) -> Chapter {
     .table(table)
 }
 
-pub fn judge(seen: &Seen) -> Vec<Verdict> {
-    let ours = seen.each(&curve(), |finished| Bytes::of(finished).histograms as f64);
-    let what = "uplink bytes that are not gradients: label histograms, once";
-    let comparison = Comparison::new(what, "bytes", Test::Within(0.0), Some(0.0), ours);
-    let statement = "Nothing but gradients is sent";
-    vec![Verdict::new("6", statement, vec![comparison])]
+/// LAPA with FedAvg weights, which read no labels.
+fn alone() -> Curve {
+    curve().with("aggregate.rule=fedavg")
+}
+
+/// Multiply-adds of a gradient for one sample: the network's dense layers, forward and back.
+const PER_SAMPLE: f64 = 1_297_500.0;
+
+/// Part of a round's multiply-adds that LAPA takes, in percent: three inner products for each device's
+/// angle, and the differences of a window of global gradients.
+fn lapa_percent(finished: &Finished, window: f64, samples: f64) -> f64 {
+    let products = 3.0 * f64::from(finished.summary.devices) + window;
+    100.0 * products * PARAMETERS as f64 / (samples * PER_SAMPLE)
+}
+
+pub fn claims(_: Scope) -> Vec<Claim> {
+    let beside = |who: &str, curve: Curve| {
+        let what = format!("{who}: one byte, less those on the uplink that are no gradients");
+        Contrast::new(what, "bytes", vec![curve], |cells| {
+            let beside = |run: &&Finished| 1.0 - Bytes::of(run).histograms as f64;
+            cells[0].iter().map(beside).collect()
+        })
+    };
+    vec![
+        Claim::new(
+            "6a",
+            "LAPA needs nothing but gradients",
+            vec![beside("LAPA with FedAvg weights", alone())],
+        ),
+        Claim::new(
+            "6b",
+            "The whole workflow needs nothing but gradients",
+            vec![beside("LAPA with Wasserstein weights", curve())],
+        ),
+        Claim::new(
+            "12",
+            "LAPA is lightweight: less than a percent of the training's arithmetic",
+            vec![Contrast::new(
+                "one percent, less LAPA's part of the multiply-adds of a round",
+                "percent",
+                vec![curve()],
+                |cells| {
+                    // A tenth of all images in a batch; m = 5.
+                    let left = |run: &&Finished| 1.0 - lapa_percent(run, 5.0, 6_000.0);
+                    cells[0].iter().map(left).collect()
+                },
+            )],
+        ),
+    ]
 }

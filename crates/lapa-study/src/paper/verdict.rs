@@ -1,45 +1,124 @@
 //! Verdicts on the paper's claims.
+//!
+//! Claims are directional, and so are the tests: Student's t on paired differences, one-sided at 5 %,
+//! corrected by Holm over the comparisons of a claim.
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::Estimate;
+use super::claim::{Claim, Contrast};
+use super::Seen;
+use crate::statistics::{Estimate, LEVEL, detectable, holm, p_above_zero};
 
-/// A claim of the paper and what we saw.
+/// A claim under one reading, and what we saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Its number in docs/reproduction.md.
     pub claim: String,
     /// The claim in the paper's words.
     pub statement: String,
+    /// The reading.
+    pub reading: String,
+    /// Number of seeds.
+    pub seeds: u32,
     /// In a word.
-    pub word: Word,
+    pub standing: Standing,
+    /// The mean over the comparisons, seed by seed, with the p-values of both directions.
+    pub combined: Option<Tested>,
     /// The comparisons behind the verdict.
     pub comparisons: Vec<Comparison>,
 }
 
-/// A verdict in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A claim under one reading, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Word {
-    /// Every comparison has the paper's sign, sure at 95 %.
-    Reproduced,
-    /// Some have.
+pub enum Standing {
+    /// The mean over the comparisons is shown, and none is contradicted.
+    Holds,
+    /// Some comparison, or their mean, is shown, and some is contradicted.
     InPart,
-    /// None has.
-    NotReproduced,
+    /// Nothing is sure.
+    Undecided,
+    /// The mean is contradicted; or a comparison is, and none is shown.
+    DoesNotHold,
     /// Too few seeds, or cells are missing.
-    NotJudged,
+    NotTested,
 }
 
-impl Word {
+impl Standing {
     /// For readers.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Reproduced => "reproduced",
+            Self::Holds => "holds",
             Self::InPart => "in part",
-            Self::NotReproduced => "not reproduced",
-            Self::NotJudged => "not judged",
+            Self::Undecided => "undecided",
+            Self::DoesNotHold => "does not hold",
+            Self::NotTested => "not tested",
         }
+    }
+}
+
+/// A comparison in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// It has the paper's sign, surely.
+    Shown,
+    /// It has the paper's sign, which may be chance.
+    Consistent,
+    /// It has the other sign, which may be chance.
+    Undecided,
+    /// It has the other sign, surely.
+    Contradicted,
+    /// Too few seeds, or cells are missing.
+    NotTested,
+}
+
+impl Word {
+    /// All but the last, from good to bad.
+    pub const TESTED: [Self; 4] =
+        [Self::Shown, Self::Consistent, Self::Undecided, Self::Contradicted];
+
+    /// For readers.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Shown => "shown",
+            Self::Consistent => "consistent",
+            Self::Undecided => "undecided",
+            Self::Contradicted => "contradicted",
+            Self::NotTested => "not tested",
+        }
+    }
+
+    fn of(tested: Option<Tested>) -> Self {
+        match tested {
+            None => Self::NotTested,
+            Some(tested) if tested.p < LEVEL => Self::Shown,
+            Some(tested) if tested.p_against < LEVEL => Self::Contradicted,
+            Some(tested) if tested.above => Self::Consistent,
+            Some(_) => Self::Undecided,
+        }
+    }
+}
+
+/// A mean that was tested in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tested {
+    /// True if the mean has the paper's sign.
+    pub above: bool,
+    /// One-sided p-value for the claim.
+    pub p: f64,
+    /// One-sided p-value against it.
+    pub p_against: f64,
+}
+
+impl Tested {
+    fn of(values: &[f64]) -> Option<Self> {
+        let against: Vec<f64> = values.iter().map(|value| -value).collect();
+        Some(Self {
+            above: values.iter().sum::<f64>() > 0.0,
+            p: p_above_zero(values)?,
+            p_against: p_above_zero(&against)?,
+        })
     }
 }
 
@@ -50,73 +129,126 @@ pub struct Comparison {
     pub what: String,
     /// The unit of all its numbers.
     pub unit: String,
-    /// Condition on our interval.
-    pub test: Test,
     /// The paper's number, if it gives one.
     pub paper: Option<f64>,
-    /// Ours over seeds; none where cells are missing.
+    /// Slack: the claim holds for a difference above minus this.
+    pub margin: f64,
+    /// The difference of each seed; none where cells are missing.
+    pub values: Option<Vec<f64>>,
+    /// Their mean, with its two-sided 95 % interval.
     pub ours: Option<Estimate>,
-    /// True if the condition is met; none without an interval.
-    pub holds: Option<bool>,
+    /// p-values after Holm's correction over the comparisons of the claim.
+    pub tested: Option<Tested>,
+    /// In a word.
+    pub word: Word,
+    /// The smallest true difference, less the slack, that this design would have shown with a power
+    /// of 80 %.
+    pub detectable: Option<f64>,
     /// True if the paper's number lies in our interval.
     pub paper_in_interval: Option<bool>,
 }
 
-/// Condition on an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Test {
-    /// All of it is above 0.
-    Positive,
-    /// All of it is within ± this.
-    Within(f64),
+impl Comparison {
+    fn new(contrast: &Contrast, seen: &Seen, of: usize) -> Self {
+        let cells = contrast.curves.iter().map(|curve| seen.finished(curve));
+        let cells: Option<Vec<_>> = cells.collect();
+        let values = cells.map(|cells| (contrast.measure)(&cells));
+        let ours = Estimate::of_each(values.clone());
+        let shifted = values.as_ref().map(|values| shifted(values, contrast.margin));
+        let paper_in_interval =
+            ours.zip(contrast.paper).and_then(|(ours, paper)| ours.holds(paper));
+        Self {
+            what: contrast.what.clone(),
+            unit: contrast.unit.into(),
+            paper: contrast.paper,
+            margin: contrast.margin,
+            ours,
+            tested: shifted.as_deref().and_then(Tested::of),
+            word: Word::NotTested,
+            detectable: shifted.and_then(|values| detectable(&values, LEVEL / of as f64)),
+            paper_in_interval,
+            values,
+        }
+    }
+
+    /// The difference of each seed with the slack, by which it is tested.
+    fn shifted(&self) -> Option<Vec<f64>> {
+        Some(shifted(self.values.as_ref()?, self.margin))
+    }
 }
 
-impl Comparison {
-    /// A difference in points of accuracy that the paper says is positive. `ours` are the values
-    /// of each seed.
-    pub fn positive(what: impl Into<String>, paper: Option<f64>, ours: Option<Vec<f64>>) -> Self {
-        Self::new(what, "points", Test::Positive, paper, ours)
-    }
+fn shifted(values: &[f64], margin: f64) -> Vec<f64> {
+    values.iter().map(|value| value + margin).collect()
+}
 
-    /// A comparison of any kind.
-    pub fn new(
-        what: impl Into<String>,
-        unit: &str,
-        test: Test,
-        paper: Option<f64>,
-        ours: Option<Vec<f64>>,
-    ) -> Self {
-        let ours = Estimate::of_each(ours);
-        let holds = ours.and_then(|ours| {
-            let [low, high] = ours.interval?;
-            Some(match test {
-                Test::Positive => low > 0.0,
-                Test::Within(margin) => low >= -margin && high <= margin,
-            })
-        });
-        let paper_in_interval = ours.zip(paper).and_then(|(ours, paper)| ours.holds(paper));
-        Self { what: what.into(), unit: unit.into(), test, paper, ours, holds, paper_in_interval }
+/// Replaces the p-values of comparisons by those after Holm's correction, for each direction.
+fn correct(comparisons: &mut [Comparison]) {
+    let column = |p: fn(&Tested) -> f64| {
+        holm(&comparisons.iter().filter_map(|c| c.tested.as_ref().map(p)).collect::<Vec<_>>())
+    };
+    let corrected = column(|tested| tested.p).into_iter().zip(column(|tested| tested.p_against));
+    let tested = comparisons.iter_mut().filter_map(|comparison| comparison.tested.as_mut());
+    for (tested, (p, p_against)) in tested.zip(corrected.collect::<Vec<_>>()) {
+        (tested.p, tested.p_against) = (p, p_against);
     }
+}
+
+/// The mean over the comparisons, seed by seed. Seeds are independent, and the comparisons of one are
+/// not.
+fn combined(comparisons: &[Comparison]) -> Option<Tested> {
+    let each: Vec<Vec<f64>> = comparisons.iter().map(Comparison::shifted).collect::<Option<_>>()?;
+    let seeds = each.first()?.len();
+    let mean = |seed: usize| each.iter().map(|values| values[seed]).sum::<f64>() / each.len() as f64;
+    Tested::of(&(0..seeds).map(mean).collect::<Vec<_>>())
 }
 
 impl Verdict {
-    /// The word follows from the comparisons.
-    pub fn new(claim: &str, statement: &str, comparisons: Vec<Comparison>) -> Self {
-        let count = |holds| comparisons.iter().filter(|c| c.holds == holds).count();
-        let word = match (count(Some(true)), count(Some(false)), count(None)) {
-            (0, 0, _) | (_, _, 1..) => Word::NotJudged,
-            (_, 0, 0) => Word::Reproduced,
-            (0, _, 0) => Word::NotReproduced,
-            _ => Word::InPart,
-        };
-        Self { claim: claim.into(), statement: statement.into(), word, comparisons }
+    /// The verdict on a claim by what was seen under one reading.
+    pub fn new(claim: &Claim, seen: &Seen) -> Self {
+        let of = claim.contrasts.len().max(1);
+        let mut comparisons: Vec<Comparison> =
+            claim.contrasts.iter().map(|contrast| Comparison::new(contrast, seen, of)).collect();
+        correct(&mut comparisons);
+        for comparison in &mut comparisons {
+            comparison.word = Word::of(comparison.tested);
+        }
+        let combined = combined(&comparisons);
+        Self {
+            claim: claim.id.into(),
+            statement: claim.statement.into(),
+            reading: seen.settings.reading.name.clone(),
+            seeds: seen.settings.number_of_seeds(),
+            standing: standing(&comparisons, combined),
+            combined,
+            comparisons,
+        }
     }
 
-    /// Number of comparisons that hold, as `2 of 3`.
-    pub fn holding(&self) -> String {
-        let hold = self.comparisons.iter().filter(|c| c.holds == Some(true)).count();
-        format!("{hold} of {}", self.comparisons.len())
+    /// Number of comparisons with this word.
+    pub fn count(&self, word: Word) -> usize {
+        self.comparisons.iter().filter(|comparison| comparison.word == word).count()
+    }
+
+    /// Numbers of comparisons by word, as `2 shown, 1 undecided`.
+    pub fn counts(&self) -> String {
+        let counts = Word::TESTED.into_iter().chain([Word::NotTested]);
+        let counts = counts.map(|word| (self.count(word), word.text()));
+        let counts = counts.filter(|(count, _)| *count > 0);
+        counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn standing(comparisons: &[Comparison], combined: Option<Tested>) -> Standing {
+    let any = |word| comparisons.iter().any(|comparison| comparison.word == word);
+    let mean = Word::of(combined);
+    match (mean, any(Word::Contradicted)) {
+        (Word::NotTested, _) => Standing::NotTested,
+        (Word::Shown, false) => Standing::Holds,
+        (Word::Contradicted, _) => Standing::DoesNotHold,
+        (Word::Shown, true) => Standing::InPart,
+        (_, true) if any(Word::Shown) => Standing::InPart,
+        (_, true) => Standing::DoesNotHold,
+        (_, false) => Standing::Undecided,
     }
 }
 
@@ -124,32 +256,69 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    fn word(values: &[&[f64]]) -> Word {
-        let comparison = |v: &&[f64]| Comparison::positive("a - b", None, Some(v.to_vec()));
-        Verdict::new("1", "a is better", values.iter().map(comparison).collect()).word
+    fn comparison(values: &[f64], margin: f64) -> Comparison {
+        let contrast = Contrast::new("a - b", "points", Vec::new(), |_| Vec::new()).margin(margin);
+        let shifted = shifted(values, margin);
+        Comparison {
+            what: contrast.what,
+            unit: contrast.unit.into(),
+            paper: None,
+            margin,
+            values: Some(values.to_vec()),
+            ours: Some(Estimate::of(values)),
+            tested: Tested::of(&shifted),
+            word: Word::NotTested,
+            detectable: None,
+            paper_in_interval: None,
+        }
     }
 
+    fn judged(values: &[&[f64]]) -> (Vec<Word>, Standing) {
+        let mut comparisons: Vec<_> = values.iter().map(|values| comparison(values, 0.0)).collect();
+        correct(&mut comparisons);
+        for comparison in &mut comparisons {
+            comparison.word = Word::of(comparison.tested);
+        }
+        let words = comparisons.iter().map(|comparison| comparison.word).collect();
+        (words, standing(&comparisons, combined(&comparisons)))
+    }
+
+    const SURE: &[f64] = &[1.0, 1.1, 0.9];
+    const UNSURE: &[f64] = &[-1.0, 1.0, 0.5];
+    const CONTRARY: &[f64] = &[-1.0, -1.1, -0.9];
+
     #[test]
-    fn a_word_needs_every_interval_on_the_papers_side() {
-        let (sure, unsure, contrary) =
-            (&[1.0, 1.1, 0.9][..], &[-1.0, 1.0, 0.5][..], &[-1.0, -1.1][..]);
-        assert_eq!(word(&[sure, sure]), Word::Reproduced);
-        assert_eq!(word(&[sure, unsure]), Word::InPart);
-        assert_eq!(word(&[sure, contrary]), Word::InPart);
-        assert_eq!(word(&[unsure, contrary]), Word::NotReproduced);
+    fn a_word_tells_sign_and_certainty() {
+        assert_eq!(judged(&[SURE]), (vec![Word::Shown], Standing::Holds));
+        assert_eq!(judged(&[UNSURE]), (vec![Word::Consistent], Standing::Undecided));
+        assert_eq!(judged(&[&[1.0, -1.0, -0.5]]), (vec![Word::Undecided], Standing::Undecided));
+        assert_eq!(judged(&[CONTRARY]), (vec![Word::Contradicted], Standing::DoesNotHold));
         // One seed has no interval.
-        assert_eq!(word(&[sure, &[1.0]]), Word::NotJudged);
-        assert_eq!(word(&[]), Word::NotJudged);
+        assert_eq!(judged(&[&[1.0]]), (vec![Word::NotTested], Standing::NotTested));
+        assert_eq!(judged(&[]), (vec![], Standing::NotTested));
     }
 
     #[test]
-    fn nearly_the_same_means_the_whole_interval() {
-        let within = |values: &[f64]| {
-            Comparison::new("a - b", "points", Test::Within(1.0), Some(0.0), Some(values.to_vec()))
-        };
-        assert_eq!(within(&[0.4, 0.5, 0.6]).holds, Some(true));
-        assert_eq!(within(&[0.4, 0.5, 0.6]).paper_in_interval, Some(false));
-        assert_eq!(within(&[0.0, 0.9, 1.8]).holds, Some(false));
-        assert_eq!(within(&[0.4]).holds, None);
+    fn a_claim_stands_by_all_of_its_comparisons() {
+        assert_eq!(judged(&[SURE, SURE]).1, Standing::Holds);
+        assert_eq!(judged(&[SURE, CONTRARY]).1, Standing::InPart);
+        assert_eq!(judged(&[UNSURE, CONTRARY]).1, Standing::DoesNotHold);
+        assert_eq!(judged(&[UNSURE, UNSURE]).1, Standing::Undecided);
+    }
+
+    /// p = 0.0319 alone; three times that beside two others.
+    #[test]
+    fn many_comparisons_need_more() {
+        let barely: &[f64] = &[1.0, 0.4, 1.3, 0.1];
+        assert_eq!(judged(&[barely]).0, [Word::Shown]);
+        assert_eq!(judged(&[barely, UNSURE, UNSURE]).0[0], Word::Consistent);
+    }
+
+    #[test]
+    fn slack_counts_for_the_claim() {
+        let within = comparison(&[-0.4, -0.5, -0.6], 1.0);
+        assert_eq!(Word::of(within.tested), Word::Shown);
+        let beyond = comparison(&[-1.4, -1.5, -1.6], 1.0);
+        assert_eq!(Word::of(beyond.tested), Word::Contradicted);
     }
 }

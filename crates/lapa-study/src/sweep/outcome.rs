@@ -31,10 +31,24 @@ pub struct Outcome {
 pub struct Point {
     /// Its value of each key.
     pub values: Map<String, Value>,
-    /// Over the seeds; none if a cell is missing.
+    /// Over the seeds whose cells finished; none if none did.
     pub result: Option<PointResult>,
+    /// Gain in final accuracy over the first point, seed by seed; none at the first point.
+    pub over_first: Option<Gain>,
     /// One for each seed.
     pub cells: Vec<CellRow>,
+}
+
+/// Paired differences of final accuracies, fractions: where both points have a settled accuracy, of
+/// the means of the last five evaluations, else after the last round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gain {
+    /// The mean, and Student's interval for it.
+    pub mean: Estimate,
+    /// Seeds that finished at both points.
+    pub seeds: Vec<u64>,
+    /// The difference of each.
+    pub values: Vec<f64>,
 }
 
 /// Result of the cells of a point: means with 95 % intervals, and the worst ε.
@@ -137,12 +151,17 @@ impl Outcome {
             };
             Point {
                 values: values.collect(),
-                result: executed.results.all(cells).map(|finished| PointResult::of(&finished)),
+                result: PointResult::of(&executed.results.finished(cells)),
+                over_first: None,
                 cells: cells.iter().zip(&seeds).map(row).collect(),
             }
         };
         let points = sweep.grid().points().zip(cells.chunks(seeds.len().max(1))).map(point);
-        Self { grid: sweep.grid().clone(), points: points.collect(), seeds }
+        let mut points: Vec<Point> = points.collect();
+        if let [first, others @ ..] = &mut points[..] {
+            others.iter_mut().for_each(|point| point.over_first = Gain::of(point, first));
+        }
+        Self { grid: sweep.grid().clone(), points, seeds }
     }
 
     /// The cells that failed, with their points.
@@ -174,13 +193,35 @@ fn row(point: &Point, cell: &CellRow) -> Vec<Value> {
     row
 }
 
+impl Gain {
+    /// None where no seed finished at both points.
+    fn of(point: &Point, over: &Point) -> Option<Self> {
+        let settled =
+            |point: &Point| point.result.as_ref().is_some_and(|r| r.accuracy_last5.is_some());
+        let settled = settled(point) && settled(over);
+        let accuracy = |cell: &CellRow| {
+            let result = cell.result?;
+            if settled { result.accuracy_last5 } else { Some(result.accuracy_final) }
+        };
+        let pair =
+            |(of, over): (&CellRow, &CellRow)| Some((of.seed, accuracy(of)? - accuracy(over)?));
+        let pairs = point.cells.iter().zip(&over.cells).filter_map(pair);
+        let (seeds, values): (Vec<u64>, Vec<f64>) = pairs.unzip();
+        (!values.is_empty()).then(|| Self { mean: Estimate::of(&values), seeds, values })
+    }
+}
+
 impl PointResult {
-    fn of(cells: &[&Finished]) -> Self {
+    /// None without a cell.
+    fn of(cells: &[&Finished]) -> Option<Self> {
+        if cells.is_empty() {
+            return None;
+        }
         let results: Vec<CellResult> = cells.iter().map(|cell| CellResult::of(cell)).collect();
         let each = |value: fn(&CellResult) -> f64| results.iter().map(value).collect::<Vec<_>>();
         let worst = |value| each(value).into_iter().fold(0.0, f64::max);
         let last5: Option<Vec<f64>> = results.iter().map(|cell| cell.accuracy_last5).collect();
-        Self {
+        Some(Self {
             accuracy_final: fractions(&each(|cell| cell.accuracy_final)),
             accuracy_last5: last5.map(|values| fractions(&values)),
             loss_final: Estimate::of(&each(|cell| cell.loss_final)).within(0.0, f64::INFINITY),
@@ -190,7 +231,7 @@ impl PointResult {
             uplink_bytes: Estimate::of(&each(|cell| cell.uplink_bytes as f64)),
             energy_j: Estimate::of(&each(|cell| cell.energy_j)),
             rounds: rounds(cells),
-        }
+        })
     }
 }
 

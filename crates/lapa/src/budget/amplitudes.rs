@@ -84,6 +84,20 @@ impl Amplitudes {
         Self { within: sigma, ..self }
     }
 
+    /// The same with c = 1 for all artificial noise that leaves room for it, σ_art² ≤ 1 − B²/q, of
+    /// `transmit.scale` = "unit". B is the largest of the devices.
+    pub fn unit<'a>(
+        self,
+        releases: impl Iterator<Item = &'a Release>,
+    ) -> Result<Self, UplinkError> {
+        let mut room = 1f64;
+        for release in releases {
+            let quiet = Release { sigma_artificial: 0.0, ..release.clone() };
+            room = room.min(1.0 - self.scale(&quiet)?.powi(2));
+        }
+        Ok(self.within(room.max(0.0).sqrt()))
+    }
+
     /// σ_c², see [`Amplitudes::within`].
     pub fn within_squared(&self) -> f64 {
         self.within * self.within

@@ -160,9 +160,17 @@ impl Books {
                     .into(),
             );
         }
-        if experiment.transmit.scale == Scale::Fixed {
-            let sigma = books.first_sigma(total_epsilon(experiment, public_samples))?;
-            books.amplitudes = books.amplitudes.map(|amplitudes| amplitudes.within(sigma));
+        if let Some(amplitudes) = books.amplitudes.take() {
+            books.amplitudes = Some(match experiment.transmit.scale {
+                Scale::PerRelease => amplitudes,
+                Scale::Fixed => {
+                    let total = total_epsilon(experiment, public_samples);
+                    amplitudes.within(books.first_sigma(total)?)
+                }
+                Scale::Unit => {
+                    amplitudes.unit(distinct(&books.budgets).map(|budget| &budget.release))?
+                }
+            });
         }
         if experiment.run.ledger.is_some() && books.ledger.is_new()? {
             books.warnings.push(format!(

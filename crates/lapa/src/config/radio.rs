@@ -170,6 +170,9 @@ pub enum Scale {
     /// One scale, for the largest noise of round 1: the receiver's noise on the gradient is constant,
     /// as in the paper. An update with more noise has its own scale, to keep to its power.
     Fixed,
+    /// One scale of 1: coordinates are sent as they are, with the power that they happen to have, as
+    /// Section II-B prints s_k. An update of more than all power has its own scale, to keep to it.
+    Unit,
 }
 
 /// The power of all devices, or of each.

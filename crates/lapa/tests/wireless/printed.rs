@@ -74,6 +74,24 @@ fn a_fixed_scale_keeps_the_noise_of_the_channel_constant() {
     }
 }
 
+/// Scale 1: whatever artificial noise there is room for, the receiver's noise is √ν.
+#[test]
+fn a_scale_of_one_sends_coordinates_as_they_are() {
+    let changes = ["transmit.uplink=analog", "transmit.scale=unit", "privacy.initial_sigma=0.2"];
+    let mut recording = Recording::new(&[&PAPER[..], &changes].concat());
+    let mut quiet = 0;
+    for record in &recording.rounds(4) {
+        for device in devices(record) {
+            let clip = recording.federation.experiment().learn.clip_norm.unwrap();
+            let own = clip * clip / COORDINATES as f64 + device.sigma_artificial.powi(2);
+            let nu = 0.5 / ratio(device.sinr_db);
+            assert_close(device.sigma_channel.powi(2), own.max(1.0) * nu, 1e-9);
+            quiet += u32::from(own < 1.0);
+        }
+    }
+    assert!(quiet >= 4, "round 1 at least");
+}
+
 /// Eq. (23) with one T_th: channels that change every round cross the sum both ways, and a latched
 /// switch stays, also after an interruption.
 #[test]

@@ -91,10 +91,12 @@ pub enum Split {
     Formula,
     /// The text: a larger angle gets more budget, a smaller one stronger protection.
     Text,
+    /// The same for all: LAPA's schedule alone. Not in the paper.
+    Equal,
 }
 
 impl Split {
-    /// f(ϑ̃) of eq. (15), or f(π − ϑ̃) by the text.
+    /// f(ϑ̃) of eq. (15), f(π − ϑ̃) by the text, or 1.
     ///
     /// Differs from the paper, which prints no formula for its text: f "is a monotonically
     /// non-decreasing function with respect to the smoothed angle", and a device with a smaller
@@ -104,6 +106,7 @@ impl Split {
         match self {
             Self::Formula => contribution(angle, decay),
             Self::Text => contribution(PI - angle, decay),
+            Self::Equal => 1.0,
         }
     }
 }

@@ -14,14 +14,29 @@ use super::softmax::softmax;
 use super::{BuildRule, Rule, fedavg};
 use crate::radio::Received;
 
-/// Parameters of rule fedadp: none.
+/// Parameters of rule fedadp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FedadpConfig {}
+#[serde(default, deny_unknown_fields)]
+pub struct FedadpConfig {
+    /// Gradient to which a device's angle is taken.
+    pub reference: Reference,
+}
+
+/// Gradient to which a device's angle is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// The mean of all devices of the round, as Wu & Wang have it.
+    #[default]
+    Mean,
+    /// The mean of the others: large errors then do not turn the reference towards themselves. An
+    /// extension of ours.
+    LeaveOneOut,
+}
 
 impl BuildRule for FedadpConfig {
     fn build(&self, devices: usize) -> Box<dyn Rule> {
-        Box::new(FedAdp::new(devices))
+        Box::new(FedAdp::new(devices).to(self.reference))
     }
 }
 
@@ -33,6 +48,8 @@ const ALPHA: f64 = 5.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FedAdp {
     angles: Vec<Smoothed>,
+    #[serde(skip)]
+    reference: Reference,
 }
 
 /// θ̃_k: the mean of a device's angles so far.
@@ -45,7 +62,12 @@ struct Smoothed {
 impl FedAdp {
     /// Before the first round of `devices` devices.
     pub fn new(devices: usize) -> Self {
-        Self { angles: vec![Smoothed::default(); devices] }
+        Self { angles: vec![Smoothed::default(); devices], reference: Reference::Mean }
+    }
+
+    /// The same with angles to this gradient.
+    pub fn to(self, reference: Reference) -> Self {
+        Self { reference, ..self }
     }
 
     /// True if this can be the memory of `devices` devices, for one that was read from a file.
@@ -59,22 +81,32 @@ impl FedAdp {
     ///
     /// Sums are over 64-bit products in one order, whatever the threads and the processor.
     ///
-    /// θ̃_k is the mean over the rounds in which the device took part.
+    /// θ̃_k is the mean over the rounds in which the device took part. With
+    /// [`Reference::LeaveOneOut`] the mean is that of the others.
     pub fn by_angles(
         &mut self,
         devices: &[u32],
         samples: &[u32],
         gradients: &[&[f32]],
     ) -> Vec<f64> {
-        let global = mean(samples, gradients);
+        let shares = fedavg(samples);
+        let global = mean(&shares, gradients);
         let whole = inner(&global, &global);
         let contributions: Vec<f64> = devices
             .iter()
             .zip(gradients)
-            .map(|(&device, gradient)| {
-                let smoothed = &mut self.angles[device as usize];
+            .zip(&shares)
+            .map(|((&device, gradient), share)| {
                 let own = inner(gradient, gradient);
-                smoothed.add(arccos(inner(&global, gradient), whole, own));
+                let mut to = inner(&global, gradient);
+                let mut reference = whole;
+                if self.reference == Reference::LeaveOneOut {
+                    // ⟨m − s·g, g⟩ and ‖m − s·g‖², of which rounding may leave less than 0.
+                    reference = (whole - share * (2.0 * to - share * own)).max(0.0);
+                    to -= share * own;
+                }
+                let smoothed = &mut self.angles[device as usize];
+                smoothed.add(arccos(to, reference, own));
                 contribution(smoothed.angle, ALPHA)
             })
             .collect();
@@ -97,7 +129,7 @@ impl Rule for FedAdp {
         let Ok(state) = Self::deserialize(&state) else { return false };
         let fits = state.fits(self.angles.len());
         if fits {
-            *self = state;
+            *self = state.to(self.reference);
         }
         fits
     }
@@ -112,9 +144,9 @@ impl Smoothed {
 }
 
 /// Σ_k |D_k|·g_k / Σ_j |D_j|
-fn mean(samples: &[u32], gradients: &[&[f32]]) -> Vec<f64> {
+fn mean(shares: &[f64], gradients: &[&[f32]]) -> Vec<f64> {
     let mut mean = vec![0.0; gradients.first().map_or(0, |first| first.len())];
-    for (share, gradient) in fedavg(samples).into_iter().zip(gradients) {
+    for (share, gradient) in shares.iter().zip(gradients) {
         for (sum, &value) in mean.iter_mut().zip(*gradient) {
             *sum += share * f64::from(value);
         }

@@ -14,7 +14,7 @@ pub mod wasserstein;
 mod tests;
 
 pub use divergence::{JsConfig, KlConfig};
-pub use fedadp::{FedAdp, FedadpConfig};
+pub use fedadp::{FedAdp, FedadpConfig, Reference};
 pub use fedavg::{FedavgConfig, fedavg};
 pub use model::{GlobalDelta, GlobalModel};
 pub use noise_aware::NoiseAwareConfig;

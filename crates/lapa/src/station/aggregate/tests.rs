@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::wasserstein::GroundMetric::{LabelDistance, TotalVariation};
 use super::wasserstein::{GroundMetric, default_floor, distance, distances, weights};
-use super::{FedAdp, fedavg, histogram};
+use super::{FedAdp, Reference, fedavg, histogram};
 use crate::radio::Threshold;
 
 #[derive(Deserialize)]
@@ -136,6 +136,32 @@ fn fedadp_takes_a_silent_device_for_a_right_angle() {
         &[0.25, 0.75],
         1e-15,
     );
+}
+
+/// Angles to the weighted mean of the others, taken with plain sums. An update of large errors turns the
+/// mean of all to itself, but not that of the others.
+#[test]
+fn leave_one_out_angles_are_those_to_the_mean_of_the_others() {
+    let gradients: [&[f32]; 3] = [&[1.0, 0.2, 0.0], &[0.8, -0.1, 0.3], &[-9.0, 7.0, 4.0]];
+    let samples = [100_u32, 300, 200];
+    let contribution = |device: usize| {
+        let others = |at: usize| -> f64 {
+            let others = (0..3).filter(|other| *other != device);
+            others.map(|o| f64::from(samples[o]) * f64::from(gradients[o][at])).sum()
+        };
+        let (mut inner, mut rest, mut own) = (0.0, 0.0, 0.0);
+        for at in 0..3 {
+            let (g, m) = (f64::from(gradients[device][at]), others(at));
+            (inner, rest, own) = (inner + g * m, rest + m * m, own + g * g);
+        }
+        let angle = (inner / (rest * own).sqrt()).acos();
+        5.0 * (1.0 - (-(-5.0 * (angle - 1.0)).exp()).exp())
+    };
+    let parts = [0, 1, 2].map(|k| f64::from(samples[k]) * contribution(k).exp());
+    let expected = parts.map(|part| part / parts.iter().sum::<f64>());
+    let by = |reference| FedAdp::new(3).to(reference).by_angles(&[0, 1, 2], &samples, &gradients);
+    assert_close(&by(Reference::LeaveOneOut), &expected, 1e-12);
+    assert!(by(Reference::Mean)[2] > 0.9 && expected[2] < 0.1, "{expected:?}");
 }
 
 /// A mean of angles of π is not above π, or a run could not be resumed.

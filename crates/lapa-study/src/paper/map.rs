@@ -1,0 +1,245 @@
+//! Maps of claims over readings: where each holds, and how sure that is.
+
+use lapa_report::plot::{Tile, Tiles, Tone};
+
+use super::chapter::{Chapter, Drawing, shown_gain};
+use super::reading::{self, Reading};
+use super::{Standing, Verdict, Word};
+use crate::report::{Badge, Entry, Table};
+
+/// A claim under several readings, the main one first.
+type Row = Vec<Verdict>;
+
+fn tone(word: Word) -> Tone {
+    match word {
+        Word::Shown => Tone::For,
+        Word::Consistent => Tone::MaybeFor,
+        Word::Undecided => Tone::MaybeAgainst,
+        Word::Contradicted => Tone::Against,
+        Word::NotTested => Tone::Unknown,
+    }
+}
+
+/// Tone and letters of a claim under a reading.
+fn mark(verdict: &Verdict) -> Tile {
+    let above = verdict.combined.is_some_and(|combined| combined.above);
+    let (tone, text) = match verdict.standing {
+        Standing::Holds => (Tone::For, "holds"),
+        Standing::InPart if above => (Tone::MaybeFor, "part"),
+        Standing::InPart => (Tone::MaybeAgainst, "part"),
+        Standing::Undecided if above => (Tone::MaybeFor, "?"),
+        Standing::Undecided => (Tone::MaybeAgainst, "?"),
+        Standing::DoesNotHold => (Tone::Against, "not"),
+        Standing::NotTested => (Tone::Unknown, ""),
+    };
+    Tile { tone, text: text.into() }
+}
+
+pub(super) fn badge(standing: Standing) -> Badge {
+    match standing {
+        Standing::Holds => Badge::Good,
+        Standing::InPart | Standing::Undecided => Badge::Mixed,
+        Standing::DoesNotHold => Badge::Bad,
+        Standing::NotTested => Badge::Unknown,
+    }
+}
+
+pub(super) fn word_badge(word: Word) -> Badge {
+    match word {
+        Word::Shown => Badge::Good,
+        Word::Consistent | Word::Undecided => Badge::Mixed,
+        Word::Contradicted => Badge::Bad,
+        Word::NotTested => Badge::Unknown,
+    }
+}
+
+/// The readings of some rows, in the order of their file.
+fn readings(rows: &[Row]) -> Vec<&'static Reading> {
+    let is_used = |reading: &&Reading| rows.iter().flatten().any(|v| v.reading == reading.name);
+    reading::all().iter().filter(is_used).collect()
+}
+
+/// All claims against all readings.
+fn overview(rows: &[Row]) -> Tiles {
+    let readings = readings(rows);
+    let names = readings.iter().map(|reading| reading.name.clone());
+    let tiles = rows.iter().filter(|row| !row.is_empty()).fold(
+        Tiles::new("", names),
+        |tiles, row| {
+            let under = |reading: &&Reading| row.iter().find(|v| v.reading == reading.name);
+            let marks = readings.iter().map(|reading| under(reading).map(mark)).collect();
+            tiles.row(format!("{}  {}", row[0].claim, row[0].statement), marks)
+        },
+    );
+    tiles
+        .legend(Tone::For, "holds")
+        .legend(Tone::MaybeFor, "leans to it (part, or not sure)")
+        .legend(Tone::MaybeAgainst, "leans against it")
+        .legend(Tone::Against, "does not hold")
+}
+
+/// Readings against the comparisons of a claim with all its parts.
+fn closer(rows: &[&Row]) -> Tiles {
+    let first = |row: &&Row| row.first().map(|verdict| verdict.comparisons.clone());
+    let mut columns = Vec::new();
+    for (at, comparisons) in rows.iter().filter_map(first).enumerate() {
+        columns.extend((at > 0).then(String::new));
+        columns.extend(comparisons.into_iter().map(|comparison| comparison.what));
+    }
+    let of = |row: &Row, reading: &Reading| -> Vec<Option<Tile>> {
+        let verdict = row.iter().find(|verdict| verdict.reading == reading.name);
+        let width = row.first().map_or(0, |verdict| verdict.comparisons.len());
+        let Some(verdict) = verdict else { return vec![None; width] };
+        let tile = |comparison: &super::Comparison| {
+            let mean = comparison.ours.map(|ours| ours.mean);
+            let text = mean.map_or(String::new(), |mean| format!("{mean:+.1}"));
+            Some(Tile { tone: tone(comparison.word), text })
+        };
+        verdict.comparisons.iter().map(tile).collect()
+    };
+    let used = readings(&rows.iter().map(|row| (*row).clone()).collect::<Vec<_>>());
+    let tiles = used.into_iter().fold(Tiles::new("", columns), |tiles, reading| {
+        let mut line = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            line.extend((at > 0).then_some(None));
+            line.extend(of(row, reading));
+        }
+        tiles.row(&reading.name, line)
+    });
+    Word::TESTED.into_iter().fold(tiles, |tiles, word| tiles.legend(tone(word), word.text()))
+}
+
+/// The readings in which a claim stands like this, as `main, small and ideal`.
+fn named(row: &Row, standing: Standing) -> Option<String> {
+    let names: Vec<&str> = row
+        .iter()
+        .filter(|verdict| verdict.standing == standing)
+        .map(|verdict| verdict.reading.as_str())
+        .collect();
+    let (last, others) = names.split_last()?;
+    Some(if others.is_empty() { (*last).into() } else { format!("{} and {last}", others.join(", ")) })
+}
+
+/// Where a claim holds, in words.
+pub(super) fn sentence(row: &Row) -> String {
+    let tested = row.iter().filter(|verdict| verdict.standing != Standing::NotTested).count();
+    let holds = row.iter().filter(|verdict| verdict.standing == Standing::Holds).count();
+    if tested == 0 {
+        return "Not tested.".into();
+    }
+    let share = match (holds, 2 * holds > tested) {
+        (0, _) => "no reading".to_owned(),
+        (holds, _) if holds == tested && tested == 1 => "the only reading".into(),
+        (holds, _) if holds == tested => format!("all {tested} readings"),
+        (_, true) => format!("most readings ({holds} of {tested})"),
+        (_, false) => format!("some readings ({holds} of {tested})"),
+    };
+    let mut text = format!("Holds in {share}");
+    if let Some(names) = named(row, Standing::Holds).filter(|_| holds < tested) {
+        text += &format!(": {names}");
+    }
+    for (standing, words) in [
+        (Standing::InPart, "In part"),
+        (Standing::Undecided, "Undecided"),
+        (Standing::DoesNotHold, "Does not hold"),
+    ] {
+        if let Some(names) = named(row, standing) {
+            text += &format!(". {words}: {names}");
+        }
+    }
+    text + "."
+}
+
+/// One row for each claim, with the region in which it holds.
+fn regions(rows: &[Row]) -> Table {
+    let caption = "A claim holds under a reading if the mean over its comparisons is shown and none is \
+                   contradicted; in part, if something is shown and something contradicted; it does \
+                   not hold, if only contradictions are sure.";
+    let mut table = Table::new(caption, &["Claim", "The paper says", "Main reading", "Readings"]);
+    for row in rows {
+        let Some(main) = row.first() else { continue };
+        table.row([
+            Entry::from(main.claim.as_str()),
+            main.statement.as_str().into(),
+            Entry::badge(badge(main.standing), main.standing.text()),
+            sentence(row).into(),
+        ]);
+    }
+    table
+}
+
+/// The readings, with their conditions and reasons.
+fn reasons(rows: &[Row]) -> Table {
+    let caption = "Readings, as they were written down before their cells ran.";
+    let mut table = Table::new(caption, &["Reading", "When", "Because", "Changes"]);
+    for reading in readings(rows) {
+        let changes = reading.set.iter().map(|change| format!("`{change}`"));
+        let changes = changes.collect::<Vec<_>>().join(", ");
+        table.row([&reading.name, &reading.when, &reading.because, &changes].map(String::as_str));
+    }
+    table
+}
+
+/// Names of the maps of single claims: the number of the claim, and the names of its drawing.
+const CLOSER: [(&str, &str); 6] = [
+    ("1", "map-claim-1"),
+    ("2", "map-claim-2"),
+    ("3", "map-claim-3"),
+    ("4", "map-claim-4"),
+    ("5", "map-claim-5"),
+    ("9", "map-claim-9"),
+];
+
+/// The chapter with the map of all claims, and those of single ones.
+pub(super) fn chapter(rows: &[Row]) -> Chapter {
+    let mut chapter = Chapter::new(
+        "Map",
+        "Every claim under every reading that bears on it. The main reading is the nearest to the text; \
+         the others are plausible too, and were written down before their cells ran. Comparisons are \
+         tested in the direction that the paper says: shown and contradicted are one-sided at 5 %, \
+         corrected by Holm over the comparisons of a claim; consistent and undecided have the one or \
+         the other sign, and may be chance.",
+    )
+    .picture(
+        "map",
+        "Read along a row: a claim that is blue throughout depends on no choice of ours.",
+        Drawing::Tiles(overview(rows)),
+    )
+    .table(regions(rows));
+    for (claim, name) in CLOSER {
+        let is_part = |row: &&Row| row.first().is_some_and(|v| reading::is_part(&v.claim, claim));
+        let rows: Vec<&Row> = rows.iter().filter(is_part).collect();
+        if !rows.is_empty() {
+            let caption = "Mean differences, in the unit of the claim, by reading and comparison.";
+            chapter = chapter.picture(name, caption, Drawing::Tiles(closer(&rows)));
+        }
+    }
+    chapter.table(reasons(rows))
+}
+
+/// One row for each comparison of a claim.
+pub(super) fn comparison_table(verdict: &Verdict) -> Table {
+    let headers =
+        ["Comparison", ">paper", ">ours", "Unit", "Word", ">p", ">detectable", "paper in interval"];
+    let Verdict { claim, statement, seeds, .. } = verdict;
+    let caption = format!(
+        "Claim {claim}: {statement}. {seeds} seeds; p one-sided, after Holm's correction; detectable: \
+         with a power of 80 %."
+    );
+    let mut table = Table::new(&caption, &headers);
+    let yes_no = |value: Option<bool>| value.map_or("–", |value| if value { "yes" } else { "no" });
+    let number = |value: Option<f64>, shown: fn(f64) -> String| value.map_or("–".into(), shown);
+    for comparison in &verdict.comparisons {
+        table.row([
+            Entry::from(comparison.what.as_str()),
+            number(comparison.paper, |paper| format!("{paper:+.3}")).into(),
+            shown_gain(comparison.ours).into(),
+            comparison.unit.as_str().into(),
+            Entry::badge(word_badge(comparison.word), comparison.word.text()),
+            number(comparison.tested.map(|tested| tested.p), |p| format!("{p:.4}")).into(),
+            number(comparison.detectable, |least| format!("{least:.2}")).into(),
+            yes_no(comparison.paper_in_interval).into(),
+        ]);
+    }
+    table
+}
