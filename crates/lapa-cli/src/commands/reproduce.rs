@@ -162,7 +162,7 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
         if left > executed.failures.len() {
             let Shard { part, of } = shard;
             let runs = count(left, "run");
-            say(&format!("part {part} of {of} is done; {runs} of other parts are still missing"));
+            say(&format!("part {part} of {of} is done; {runs} of other parts still missing"));
             return finish(&executed, out);
         }
     }

@@ -42,6 +42,12 @@ fn bad_figures_and_flags_are_named() {
             "--epsilon works with `lapa reproduce beyond`",
         ),
         (&["reproduce", "beyond", "--policy", "beste"], "invalid value 'beste'"),
+        (&["reproduce", "--claims", "3,31"], "unknown claim `31`: use 1a, 1b, 1c"),
+        (&["reproduce", "--readings", "smal"], "unknown reading `smal`: use main, small"),
+        (&["reproduce", "--shard", "5/4"], "invalid value '5/4' for '--shard <I/N>': use I/N"),
+        (&["reproduce", "--shard", "1"], "use I/N with I from 1 to N"),
+        (&["reproduce", "beyond", "--shard", "1/2"], "--shard does not work with"),
+        (&["reproduce", "layout", "--claims", "3"], "cannot be used with"),
         (&["reproduce", "--seeds", "0"], "invalid value '0'"),
         (&["reproduce", "beyond", "--epsilon=-1"], "privacy.epsilon"),
     ] {
@@ -49,6 +55,26 @@ fn bad_figures_and_flags_are_named() {
         let errors = errors.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>();
         assert!(errors.join(" ").contains(words), "{arguments:?}: {}", errors.join(" "));
     }
+}
+
+/// Two parts of the runs, then the figures.
+#[test]
+fn parts_of_the_runs_make_the_whole() {
+    if !has_mnist() {
+        return;
+    }
+    let place = TempDir::new().unwrap();
+    let folder = place.path();
+    let shard = |part: &str| {
+        let arguments = ["reproduce", "--claims", "6", "--quick", "--out", "r", "--shard", part];
+        stderr(lapa(folder).args(arguments).assert().success())
+    };
+    let errors = shard("1/2");
+    assert!(errors.contains("part 1 of 2 is done; 1 run of other parts still"), "{errors}");
+    assert!(!folder.join("r/verdicts.json").exists());
+    shard("2/2");
+    let verdicts = fs::read_to_string(folder.join("r/verdicts.json")).unwrap();
+    assert!(verdicts.contains("\"claim\": \"6a\"") && !verdicts.contains("\"claim\": \"12\""));
 }
 
 #[test]
