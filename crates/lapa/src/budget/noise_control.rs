@@ -8,11 +8,13 @@ use crate::config::{Control, NoiseControl, SwitchConfig, SwitchRule};
 pub enum NoiseRule {
     /// All that is required, in every round.
     Always,
-    /// All or nothing, by the sum over the devices: as printed, eq. (23). It leaves single devices
-    /// with too little.
+    /// All or nothing, by the sum over the devices, every round anew. It leaves single devices with
+    /// too little.
+    ///
+    /// Differs from the paper: it has one T_th.
     Sum,
     /// As the sum, and once it suffices artificial noise never returns: one T_th for all devices, as
-    /// the paper has it. Round 1, whose budget the paper leaves open, has artificial noise: budgets
+    /// printed, eq. (23). Round 1, whose budget the paper leaves open, has artificial noise: budgets
     /// of equal devices ask for less than those of the rounds after it.
     SumLatched,
     /// All or nothing, by each device's own channel.

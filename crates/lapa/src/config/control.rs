@@ -110,11 +110,11 @@ pub struct SwitchConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchRule {
-    /// By the sum over the devices: as printed. It leaves single devices with too little
-    /// noise, so it must be asked for.
+    /// By the sum over the devices, every round anew. It leaves single devices with too little noise,
+    /// so it must be asked for.
     Sum,
     /// As sum, and once it suffices, after round 1, artificial noise never returns: the paper's one
-    /// T_th.
+    /// T_th, eq. (23).
     SumLatched,
     /// For each device by itself, in each round.
     #[default]

@@ -96,6 +96,7 @@ impl Explorer {
 mod tests {
     use crate::seed::{Purpose, stream};
 
+    use super::super::agent::{Learning, Sizes};
     use super::*;
 
     #[test]
@@ -117,6 +118,38 @@ mod tests {
             let deviation = (others * share * (1.0 - share) / n).sqrt();
             let found = changed as f64 / n;
             assert!((found - mean).abs() <= 6.0 * deviation + 1e-9, "{found} for {mean}");
+        }
+    }
+    /// Eq. (32): μ(s) + N with N of variance 0.1² on every coordinate, from the first step on, whatever
+    /// was best. Moments of the first thousand steps and of all, each by the normal approximation,
+    /// α = 10⁻⁶.
+    #[test]
+    fn printed_exploration_is_gaussian_around_the_actor() {
+        let learning =
+            Learning { discount: 0.99, soft_update: 1e-3, actor_rate: 1e-3, critic_rate: 1e-3 };
+        let sizes = Sizes { states: 5, actions: 3, hidden: 8 };
+        let mut rng = stream(2, Purpose::Power, 4, 9);
+        let mut agent = Agent::new(sizes, learning, &mut rng).unwrap();
+        let state = [0.1, 0.9, 0.3, 0.5, 1.0];
+        let actor = agent.act(&state).to_vec();
+        assert!(actor.iter().all(|a| a.abs() < 0.25), "no noise reaches ±1: {actor:?}");
+        let steps = 20_000;
+        let mut explorer = Explorer::new(DdpgVariant::Printed, 1000, steps, rng);
+        explorer.remember(-1e9, &[1.0, -1.0, 1.0]);
+        let (mut action, mut units) = (Vec::new(), Vec::new());
+        for step in 0..steps {
+            explorer.act(step, &mut agent, &state, &mut action);
+            units.extend(action.iter().zip(&actor).map(|(a, mu)| f64::from(a - mu) / 0.1));
+        }
+        assert!(units.iter().all(|u| u.abs() < 7.0), "the best action is 7.5 away or more");
+        for units in [&units[..3000], &units] {
+            // E u = 0, E u² = 1, E u⁴ = 3, with their variances over one draw.
+            for (power, mean, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (4, 3.0, 96.0f64)] {
+                let n = units.len() as f64;
+                let found = units.iter().map(|u| u.powi(power)).sum::<f64>() / n;
+                let most = 4.9 * (variance / n).sqrt();
+                assert!((found - mean).abs() <= most, "moment {power}: {found} for {mean}");
+            }
         }
     }
 }
