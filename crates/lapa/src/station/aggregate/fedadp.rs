@@ -3,6 +3,7 @@
 //!
 //! It reads what the base station received and public numbers only, so it costs no privacy.
 
+use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
 
 use lapa_privacy::allocate::lapa::angle::contribution;
@@ -29,10 +30,11 @@ impl BuildRule for FedadpConfig {
 /// for right angles and more.
 const ALPHA: f64 = 5.0;
 
-/// Memory of FedAdp between rounds: every device's smoothed angle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Memory of FedAdp between rounds: the smoothed angle of every device that took part.
+#[derive(Clone, Debug, PartialEq)]
 pub struct FedAdp {
-    angles: Vec<Smoothed>,
+    devices: usize,
+    angles: BTreeMap<u32, Smoothed>,
 }
 
 /// θ̃_k: the mean of a device's angles so far.
@@ -45,13 +47,7 @@ struct Smoothed {
 impl FedAdp {
     /// Before the first round of `devices` devices.
     pub fn new(devices: usize) -> Self {
-        Self { angles: vec![Smoothed::default(); devices] }
-    }
-
-    /// True if this can be the memory of `devices` devices, for one that was read from a file.
-    pub(super) fn fits(&self, devices: usize) -> bool {
-        self.angles.len() == devices
-            && self.angles.iter().all(|smoothed| (0.0..=PI).contains(&smoothed.angle))
+        Self { devices, angles: BTreeMap::new() }
     }
 
     /// |D_k|·e^{f(θ̃_k)} / Σ_j |D_j|·e^{f(θ̃_j)} over the devices of the round, after taking this
@@ -72,7 +68,7 @@ impl FedAdp {
             .iter()
             .zip(gradients)
             .map(|(&device, gradient)| {
-                let smoothed = &mut self.angles[device as usize];
+                let smoothed = self.angles.entry(device).or_default();
                 let own = inner(gradient, gradient);
                 smoothed.add(arccos(inner(&global, gradient), whole, own));
                 contribution(smoothed.angle, ALPHA)
@@ -90,14 +86,16 @@ impl Rule for FedAdp {
     }
 
     fn state(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        serde_json::to_value(&self.angles).unwrap_or_default()
     }
 
     fn restore(&mut self, state: Value) -> bool {
-        let Ok(state) = Self::deserialize(&state) else { return false };
-        let fits = state.fits(self.angles.len());
+        let Ok(angles) = BTreeMap::<u32, Smoothed>::deserialize(state) else { return false };
+        let fits = angles.iter().all(|(&device, smoothed)| {
+            (device as usize) < self.devices && (0.0..=PI).contains(&smoothed.angle)
+        });
         if fits {
-            *self = state;
+            self.angles = angles;
         }
         fits
     }
