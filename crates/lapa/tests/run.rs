@@ -193,6 +193,29 @@ fn a_resumed_run_is_the_undisturbed_run() {
     }
 }
 
+/// Rounds whose updates are summed as they arrive, and memory of those devices only that took part.
+#[test]
+fn a_run_of_many_devices_goes_on_as_it_was() {
+    let many =
+        ["partition.scheme=virtual", "partition.virtual.samples=[5, 10]", "model.name=logistic"];
+    for (devices, more) in [
+        (240, &["privacy.epsilon=4", "run.rounds=4", "transmit.uplink=analog"][..]),
+        (10, &["profile=paper", "aggregate.rule=fedadp"]),
+        (10, &["privacy.epsilon=4", "privacy.allocator=lapa"]),
+    ] {
+        let count = format!("partition.virtual.devices={devices}");
+        let changes = [&many[..], more, &["run.participation=0.5", &count]].concat();
+        let place = TempDir::new().unwrap();
+        let [undisturbed, path] = ["undisturbed", "stopped"].map(|name| place.path().join(name));
+        finish(Run::create(experiment(&changes), data(), &undisturbed).unwrap());
+        stop_after(Run::create(experiment(&changes), data(), &path).unwrap(), 2);
+        finish(resume(&path).unwrap());
+        let expected = contents(&undisturbed);
+        assert_eq!(contents(&path), expected, "{changes:?}");
+        assert_eq!(expected.2[0]["devices"]["count"].is_null(), devices < 200, "{changes:?}");
+    }
+}
+
 #[test]
 fn rounds_after_the_checkpoint_are_repeated() {
     let place = TempDir::new().unwrap();

@@ -76,6 +76,20 @@ fn a_million_devices_are_registered() {
     assert!(simulation.privacy().unwrap().privacy.contains("share the images"));
 }
 
+/// Channels are drawn for those who send: the registered devices may be many more than fit at once.
+#[test]
+fn channels_are_counted_for_those_who_send() {
+    let million = ["partition.virtual.devices=1000000", "radio.antennas=1024"];
+    let changes = [&million[..], &["transmit.uplink=analog"]].concat();
+    let few = [&changes[..], &["run.participation=0.00001"]].concat();
+    assert!(Simulation::new(experiment(&few), digits(2000, 100)).is_ok());
+    let all = [&changes[..], &["run.participation=0.1"]].concat();
+    let error = Simulation::new(experiment(&all), digits(2000, 100)).err().unwrap().to_string();
+    for part in ["100000 devices", "102400000 channel", "1.5 GiB", "lower run.participation"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
 /// Sizes are uniform, labels by a Dirichlet-multinomial distribution: over K devices of n samples the
 /// mean count of a label is n/L, its variance n·p(1 − p)(n + c)/(1 + c)/K with p = 1/L and c = L·α. Six
 /// standard deviations for 10 labels and the size: α below 10⁻⁷.

@@ -213,3 +213,48 @@ fn write(path: PathBuf, bytes: &[u8]) -> Result<PathBuf, String> {
     eprintln!("wrote {} ({} bytes)", path.display(), bytes.len());
     Ok(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SHA-256 of "abc" by FIPS 180, and of nothing.
+    #[test]
+    fn sums_are_lines_of_sha256sum_by_name() {
+        let out = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| write(out.path().join(name), text.as_bytes()).unwrap();
+        sums(out.path(), vec![file("b.whl", ""), file("a.tar.gz", "abc")]).unwrap();
+        let text = fs::read_to_string(out.path().join("SHA256SUMS")).unwrap();
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a.tar.gz\n\
+                        e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b.whl\n";
+        assert_eq!(text, expected);
+        let error = sums(out.path(), vec![out.path().join("c")]).unwrap_err();
+        assert!(error.starts_with("cannot read ") && error.contains("/c: "), "{error}");
+    }
+
+    #[test]
+    fn a_path_of_the_machine_is_found_anywhere_in_a_file() {
+        let machine = Machine { paths: vec![("/place/lapa".into(), "lapa")] };
+        for good in [&b""[..], b"/place/lap", b"lapa/src/lib.rs", b"\xff\0/place/other"] {
+            assert_eq!(machine.check("file", good), Ok(()));
+        }
+        let expected = Err("bin/lapa: contains /place/lapa, a path of this machine".to_owned());
+        for bad in [&b"/place/lapa"[..], b"\0\xff/place/lapa/src/lib.rs\0", b"x/place/lapa"] {
+            assert_eq!(machine.check("bin/lapa", bad), expected);
+        }
+    }
+
+    /// What is hidden from the compiler is what is looked for.
+    #[test]
+    fn this_machine_has_the_folders_of_crates_and_project() {
+        let machine = Machine::here().unwrap();
+        let root = process::root().display().to_string();
+        assert!(machine.check("x", format!("in {root}/src").as_bytes()).is_err());
+        let mut command = Command::new("true");
+        machine.hide(&mut command, &Commit { seconds: 5, time: String::new() });
+        let flags = command.get_envs().find(|(name, _)| *name == "CARGO_ENCODED_RUSTFLAGS");
+        let flags = flags.unwrap().1.unwrap().to_str().unwrap();
+        assert_eq!(flags.split('\x1f').count(), machine.paths.len());
+        assert!(flags.contains(&format!("--remap-path-prefix={root}=lapa")), "{flags}");
+    }
+}

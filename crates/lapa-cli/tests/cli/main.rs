@@ -25,6 +25,7 @@ mod run;
 mod streams;
 mod sweep;
 mod transmit;
+mod virtual_devices;
 
 use std::fs;
 use std::path::Path;

@@ -142,6 +142,16 @@ pub const LINEAR: &[Case] = &[
     ),
     ("shards", &["partition.scheme=shards", "partition.shards.devices=4"]),
     ("iid", &["partition.scheme=iid", "partition.iid.samples=30", "partition.iid.devices=4"]),
+    (
+        "virtual",
+        &[
+            "privacy.epsilon=8",
+            "partition.scheme=virtual",
+            "partition.virtual.devices=200",
+            "partition.virtual.samples=[10, 20]",
+            "run.participation=0.6",
+        ],
+    ),
     ("mlp", &["model.name=mlp", "privacy.epsilon=8", "observe.devices=summary"]),
     ("from-digits", &["model.start=digits", "privacy.epsilon=8"]),
 ];

@@ -4,6 +4,7 @@ pub mod angle;
 pub mod pid;
 pub mod schedule;
 
+use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
 use rand::{Rng, RngExt};
@@ -83,6 +84,7 @@ impl BuildAllocator for LapaConfig {
 #[derive(Clone, Debug)]
 pub struct Lapa {
     rounds: u32,
+    devices: u32,
     config: LapaConfig,
     /// ε^T on the paper's basis.
     total: Option<f64>,
@@ -98,8 +100,8 @@ struct Memory {
     allocated: f64,
     /// e of the last round; none before there are two gradients.
     pid_error: Option<f64>,
-    /// ϑ̃_k by device.
-    angles: Vec<Option<Smoothed>>,
+    /// ϑ̃_k of the devices that have one.
+    angles: BTreeMap<u32, Smoothed>,
     /// Of the last m + 1 global gradients, the oldest first.
     window: Vec<Changes>,
     /// s² of each gradient that is kept.
@@ -135,12 +137,13 @@ impl Lapa {
         let memory = Memory {
             allocated: 0.0,
             pid_error: None,
-            angles: vec![None; count("devices", devices)? as usize],
+            angles: BTreeMap::new(),
             window: Vec::new(),
             variances: Vec::new(),
         };
         Ok(Self {
             rounds: count("rounds", rounds)?,
+            devices: count("devices", devices)?,
             config: config.checked()?,
             total: None,
             memory,
@@ -168,8 +171,7 @@ impl Lapa {
             debug_assert_eq!(device.gradient.len(), global.gradient.len());
             debug_assert!(device.sigma.is_finite());
             debug_assert!(device.gradient.iter().all(|value| value.is_finite()));
-            debug_assert!((device.device as usize) < self.memory.angles.len());
-            let Some(slot) = self.memory.angles.get_mut(device.device as usize) else { continue };
+            debug_assert!(device.device < self.devices);
             let angle = if self.total.is_some() {
                 deviation(global.gradient, device.gradient)
             } else {
@@ -177,7 +179,8 @@ impl Lapa {
                 leave_one_out_deviation(global, local, device.weight)
             };
             if let Some(angle) = angle {
-                *slot = Some(smooth(*slot, angle));
+                let before = self.memory.angles.get(&device.device).copied();
+                self.memory.angles.insert(device.device, smooth(before, angle));
             }
         }
     }
@@ -210,7 +213,7 @@ impl Lapa {
     }
 
     fn angle(&self, ask: &Ask) -> Option<f64> {
-        Some((*self.memory.angles.get(ask.device as usize)?)?.angle)
+        Some(self.memory.angles.get(&ask.device)?.angle)
     }
 
     /// The share of each angle in relation to the mean of f over `all`; 1 without an angle.
@@ -233,7 +236,7 @@ impl Lapa {
     /// Eqs. (12) and (16). The sum in (16) is over all K devices, also those that take no part.
     fn allocate_paper(&mut self, total: f64, round: u32, asks: &[Ask]) -> Costs {
         let first = total / f64::from(self.rounds);
-        let devices = self.memory.angles.len() as f64;
+        let devices = f64::from(self.devices);
         if round <= 1 {
             return Costs::plain(vec![first / devices; asks.len()], Some(first));
         }
@@ -246,7 +249,7 @@ impl Lapa {
             .max(0.0);
         self.memory.allocated += budget;
         let angles: Vec<_> = asks.iter().map(|ask| self.angle(ask)).collect();
-        let all = self.memory.angles.iter().flatten().map(|smoothed| smoothed.angle);
+        let all = self.memory.angles.values().map(|smoothed| smoothed.angle);
         let relative = self.relative_contributions(&angles, all);
         let by_device = relative.iter().map(|relative| relative * budget / devices).collect();
         Costs { by_device, round_budget: Some(budget), pid_error: error, angles }
@@ -298,9 +301,8 @@ impl Allocator for Lapa {
         if let Some(error) = memory.pid_error {
             not_negative("PID-like error", error)?;
         }
-        let (known, devices) = (memory.angles.len(), self.memory.angles.len());
-        check("number of angles", known as f64, known == devices, "the number of devices")?;
-        for smoothed in memory.angles.iter().flatten() {
+        for (&device, smoothed) in &memory.angles {
+            check("device of an angle", device.into(), device < self.devices, "one that there is")?;
             let inside = (0.0..=PI).contains(&smoothed.angle);
             check("smoothed angle", smoothed.angle, inside, "a number from 0 to π")?;
             count("rounds of an angle", smoothed.rounds)?;

@@ -178,7 +178,7 @@ fn check_memory(lapa: &Lapa, after: &Value, config: &LapaConfig, at: impl Fn(&st
     near(&at("error after"), memory["pid_error"].as_f64(), after["pid_error"].as_f64());
     let f = maybe_numbers(&after["f"]);
     for (k, expected) in maybe_numbers(&after["angles"]).into_iter().enumerate() {
-        let angle = memory["angles"][k]["angle"].as_f64();
+        let angle = memory["angles"][&k.to_string()]["angle"].as_f64();
         near(&at("angle after"), angle, expected);
         near(
             &at("f after"),
@@ -424,7 +424,7 @@ fn states_that_do_not_fit_are_refused() {
         ("/scalars/allocated", "-1"),
         ("/scalars/allocated", "8.5"),
         ("/scalars/pid_error", "-0.5"),
-        ("/scalars/angles", "[null]"),
+        ("/scalars/angles", r#"{"2": {"angle": 1, "rounds": 1}}"#),
         ("/scalars/angles/0/angle", "3.2"),
         ("/scalars/angles/0/rounds", "0"),
         ("/scalars/window/1/one", "-1"),

@@ -97,8 +97,13 @@ impl FinishedRun {
         };
         let epsilon = if self.noisy() {
             format!(
-                "Proven for the worst device: ε ≤ {} at δ = {:e}. The paper's sum: ε = {} for the worst \
-                 device, ε = {} over all devices.",
+                "Proven for {}: ε ≤ {} at δ = {:e}. The paper's sum: ε = {} for the worst device, ε = {} \
+                 over all devices.",
+                if self.shares_records() {
+                    "one record of the worst device, not for an image that several devices hold"
+                } else {
+                    "the worst device"
+                },
                 round_up(privacy.epsilon_provable),
                 privacy.delta,
                 round_up(privacy.epsilon_claimed_worst),
@@ -108,6 +113,11 @@ impl FinishedRun {
             "No noise was added, so ε = ∞.".into()
         };
         format!("{accuracy} after {rounds} rounds on {devices} devices. {epsilon}")
+    }
+
+    /// True if one image may be on several devices.
+    fn shares_records(&self) -> bool {
+        self.0.experiment.partition.scheme.shared().is_some()
     }
 
     fn noisy(&self) -> bool {
@@ -138,8 +148,13 @@ impl FinishedRun {
         let total = (
             Badge::Unknown,
             "not about one device",
-            "The same, summed over all devices, as the paper's budget does. It is nobody's privacy \
-             loss: devices hold different records.",
+            if self.shares_records() {
+                "The same, summed over all devices, as the paper's budget does. It is no guarantee for \
+                 an image that several devices hold."
+            } else {
+                "The same, summed over all devices, as the paper's budget does. It is nobody's privacy \
+                 loss: devices hold different records."
+            },
         );
         let odometer = |meaning| (Badge::Unknown, "odometer reading", meaning);
         let spent =

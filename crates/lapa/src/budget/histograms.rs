@@ -15,7 +15,26 @@ pub enum Histograms {
     Exact,
 }
 
+/// Most devices whose label histograms a base station keeps. Every checkpoint has them as text in its
+/// header, which safetensors limits to 100 MB: with 256 labels they take up to 64 MB.
+pub(crate) const MOST_HISTOGRAMS: usize = 10_000;
+
+/// Bytes of a count as text.
+const COUNT: usize = 25;
+
 impl Histograms {
+    /// Refuses histograms of more devices than a base station keeps, before any is charged.
+    pub(crate) fn check(devices: usize, classes: usize) -> Result<(), String> {
+        if devices <= MOST_HISTOGRAMS {
+            return Ok(());
+        }
+        Err(format!(
+            "needs a label histogram of each of the {devices} devices before round 1, about {} MB in \
+             every checkpoint: expected at most {MOST_HISTOGRAMS} devices",
+            (devices * classes * COUNT).div_ceil(1_000_000)
+        ))
+    }
+
     /// Fraction of each device's budget that they may spend; `None` where they have no noise.
     pub fn budget_fraction(&self) -> Option<f64> {
         match self {

@@ -142,7 +142,7 @@ pub enum PartitionError {
     /// A device might draw more samples than a label has.
     #[error(
         "`partition.virtual.samples` allows devices of {samples} samples, which may all be of one label: \
-         expected at most {rarest}, the samples of the rarest label"
+         expected at most {rarest}, the samples of the rarest label; lower partition.virtual.samples"
     )]
     RareLabel {
         /// Most samples of a device.

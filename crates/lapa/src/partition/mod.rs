@@ -33,6 +33,8 @@ use serde::Serialize;
 
 /// Most devices: each has a place, a channel and an account in the ledger.
 pub const MOST_DEVICES: u32 = 1_000_000;
+/// Bytes of a device that takes no part, as `lapa bench --only scale` measures them.
+pub(crate) const IDLE_BYTES: u64 = 62;
 /// The paper's number of devices.
 const DEVICES: u32 = 15;
 

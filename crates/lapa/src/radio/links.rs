@@ -16,8 +16,11 @@ use crate::seed::{Purpose, stream};
 /// −200 dB: below it nothing is heard, and amplitudes would arrive with noise out of all range.
 const LEAST_SINR: f64 = 1e-20;
 
-/// Most channel coefficients, if all devices send at once: 1 GiB of complex numbers.
+/// Most channel coefficients of the devices that send in a round: 1 GiB of complex numbers.
 const MOST_COEFFICIENTS: u64 = 1 << 26;
+/// Bytes of a complex number.
+const COEFFICIENT: u64 = 16;
+const GIB: u64 = 1 << 30;
 
 /// Links that cannot be.
 #[derive(Debug, thiserror::Error)]
@@ -27,15 +30,18 @@ pub enum LinkError {
     NoLinks,
     /// More channel coefficients than memory should hold.
     #[error(
-        "{devices} devices with `radio.antennas` = {antennas} make {} channel \
-         coefficients: at most {MOST_COEFFICIENTS} are allowed",
-        u64::from(*devices) * u64::from(*antennas)
+        "{devices} devices that send in one round, with `radio.antennas` = {antennas}, make {} channel \
+         coefficients, which take {:.1} GiB: at most {MOST_COEFFICIENTS} ({} GiB) are allowed; lower \
+         run.participation, the number of devices or radio.antennas",
+        devices * antennas,
+        (devices * antennas * COEFFICIENT) as f64 / GIB as f64,
+        MOST_COEFFICIENTS * COEFFICIENT / GIB
     )]
     TooMany {
-        /// Devices.
-        devices: u32,
+        /// Devices that send.
+        devices: u64,
         /// Antennas of the base station.
-        antennas: u32,
+        antennas: u64,
     },
     /// Devices cannot be placed.
     #[error("[radio]: {0}")]
@@ -114,10 +120,6 @@ impl Links {
     pub fn new(experiment: &Experiment) -> Result<Self, LinkError> {
         let (radio, transmit) = (&experiment.radio, &experiment.transmit);
         let devices = experiment.partition.scheme.devices();
-        let antennas = radio.antennas;
-        if u64::from(devices) * u64::from(antennas) > MOST_COEFFICIENTS {
-            return Err(LinkError::TooMany { devices, antennas });
-        }
         let position = |&[x, y, z]: &[f64; 3]| Position { x: Meter(x), y: Meter(y), z: Meter(z) };
         let base_station = position(&radio.base_station);
         let topology = match &radio.places {
@@ -158,13 +160,17 @@ impl Links {
             },
             modulation: transmit.modulation.into(),
             noise_part: transmit.uplink.noise_part(),
-            antennas: antennas as usize,
+            antennas: radio.antennas as usize,
             redrawn: 0,
         })
     }
 
     /// The links of `devices` in a round in which all of them send.
     pub fn of(&mut self, round: u32, devices: &[u32]) -> Result<Vec<Link>, LinkError> {
+        let (sending, antennas) = (devices.len() as u64, self.antennas as u64);
+        if sending * antennas > MOST_COEFFICIENTS {
+            return Err(LinkError::TooMany { devices: sending, antennas });
+        }
         self.redrawn = match self.redraw_every {
             0 => 0,
             every => u64::from(round.saturating_sub(1) / every),

@@ -14,7 +14,7 @@ use super::mailbox::Mailbox;
 use super::vet::{Dropped, Reason, finite};
 use super::{DeviceInfo, RemoteError, Result, check_outside_model, checked};
 use crate::atomic::{read_json, write_bytes};
-use crate::budget::{declare, of_whole_updates};
+use crate::budget::{Histograms, declare, of_whole_updates};
 use crate::config::Experiment;
 use crate::data::{Dataset, Origin};
 use crate::error::FederationError;
@@ -345,6 +345,10 @@ fn configured_model(
 fn check_devices(experiment: &Experiment, parameters: usize, devices: &[DeviceInfo]) -> Result<()> {
     if devices.is_empty() {
         return Err(RemoteError::Devices("there are no devices".into()));
+    }
+    if experiment.aggregate.rule.histograms().is_some() {
+        Histograms::check(devices.len(), devices[0].classes)
+            .map_err(|why| RemoteError::Devices(format!("aggregate.rule {why}")))?;
     }
     for (place, info) in (0..).zip(devices) {
         if info.device != place {

@@ -82,6 +82,13 @@ fn devices_that_do_not_fit_the_base_station_are_refused() {
     assert!(open(&|facts| facts[2].seeded = false).contains("operating system"));
     assert!(open(&|facts| facts[2].epsilon_ever = f64::NAN).contains("cannot be"));
     assert!(open(&|facts| facts[2].epsilon = 9.0).contains("holds itself to epsilon 9"));
+    let labels = Setting::new(&["privacy.epsilon=8", "aggregate.rule=wasserstein"]);
+    let many = lapa::remote::DeviceInfo { device: 0, ..good[0] };
+    let error = labels.open(&vec![many; 10_001]).err().unwrap().to_string();
+    assert!(
+        error.contains("each of the 10001 devices") && error.contains("at most 10000"),
+        "{error}"
+    );
     // None of them has left a folder, in which the right devices would be others.
     assert!(!setting.path().exists());
     setting.open(&good).unwrap();

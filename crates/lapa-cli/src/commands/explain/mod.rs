@@ -121,8 +121,12 @@ impl Figures {
         let claimed =
             format!("the paper's formula, summed over the rounds of the worst device; {verdict}");
         let odometer = "odometer reading, ε that the worst device has used up so far";
-        let total = "the same, summed over all devices; nobody's privacy loss, because devices \
-                     hold different records";
+        let total = if shares_records(experiment) {
+            "the same, summed over all devices; no guarantee for an image that several of them hold"
+        } else {
+            "the same, summed over all devices; nobody's privacy loss, because devices hold different \
+             records"
+        };
         let silent = "spent ε if no channel noise is counted";
         let delta = "probability with which the guarantee may fail; choose it well below \
                      1/(number of records)";
@@ -142,6 +146,11 @@ impl Figures {
 /// The largest ε whose factor e^ε says anything.
 const MOST_READABLE: f64 = 30.0;
 
+/// True if one image may be on several devices.
+fn shares_records(experiment: &Experiment) -> bool {
+    experiment.partition.scheme.shared().is_some()
+}
+
 /// Unit, adjacency and adversary in one line; empty without noise.
 pub fn protection(experiment: &Experiment) -> String {
     let Some(privacy) = &experiment.privacy else { return String::new() };
@@ -149,8 +158,13 @@ pub fn protection(experiment: &Experiment) -> String {
         Entropy::Seed => ", unless they know the seed",
         Entropy::Os => "",
     };
+    let unit = if shares_records(experiment) {
+        "one record of one device, not an image that several devices hold"
+    } else {
+        "one record"
+    };
     format!(
-        "Protects one record ({} adjacency) against {}{seed}",
+        "Protects {unit} ({} adjacency) against {}{seed}",
         privacy.adjacency,
         adversary(privacy.channel_trust)
     )

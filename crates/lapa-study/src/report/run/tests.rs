@@ -24,6 +24,10 @@ const CERTIFIED: &str = r#"
     privacy = { basis = "certified", epsilon = 8 }
     learn = { clip = "sample", learning_rate = 5 }
 "#;
+const VIRTUAL: &str = r#"
+    partition.scheme = "virtual"
+    partition.virtual = { devices = 8, samples = 60 }
+"#;
 const PLAIN: &str = r#"
     privacy = "none"
     observe.devices = "summary"
@@ -83,6 +87,20 @@ fn captions_and_badges_are_true_of_a_certified_run() {
     for text in ["warning above", "misses the gap", "Warning:"] {
         assert!(!html.contains(text), "{text}");
     }
+}
+
+#[test]
+fn shared_records_are_not_said_to_be_different() {
+    let html = page("virtual", &format!("{CERTIFIED}{VIRTUAL}"));
+    for text in [
+        "Proven for one record of the worst device, not for an image that several devices hold: ε ≤ 8",
+        "It is no guarantee for an image that several devices hold.",
+        "Nothing is claimed for an image with all of its copies.",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    assert!(!html.contains("different records"));
+    assert!(page("mix", CERTIFIED).contains("devices hold different records"));
 }
 
 #[test]

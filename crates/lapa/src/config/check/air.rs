@@ -9,6 +9,7 @@ use super::super::experiment::{BatchSampling, Clip, Experiment};
 use super::super::radio::{Access, Places, Powers};
 use super::{Check, word};
 use crate::budget::Histograms;
+use crate::data::CLASSES;
 
 /// Places for all devices.
 pub(super) fn places(experiment: &Experiment, document: &Document) -> Check {
@@ -132,6 +133,15 @@ pub(super) fn amplitudes(experiment: &Experiment, document: &Document) -> Check 
 pub(super) fn histograms(experiment: &Experiment, document: &Document) -> Check {
     let rule = experiment.aggregate.rule;
     let Some(histograms) = rule.histograms() else { return Ok(()) };
+    let devices = experiment.partition.scheme.devices() as usize;
+    let classes = experiment.data.classes.map_or(CLASSES, |classes| classes as usize);
+    if let Err(why) = Histograms::check(devices, classes) {
+        return Err(document.error(
+            &["aggregate.rule", "partition.scheme"],
+            format!("`aggregate.rule` = {} {why}", word(rule)),
+            "use aggregate.rule = \"fedavg\" or \"fedadp\", or fewer devices",
+        ));
+    }
     let (certified, noise) = (experiment.is_certified(), experiment.privacy.is_some());
     let adjacency = experiment.adjacency();
     let key = &*format!("aggregate.{}.histograms", word_of(rule));

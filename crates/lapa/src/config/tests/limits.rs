@@ -69,6 +69,13 @@ fn counts_have_limits_that_errors_name() {
     refused("run.rounds = 4294967295", &format!("`run.rounds` = 4294967295: expected {most}"));
     let iid = "partition = { scheme = 'iid', iid.devices = 1000001 }";
     refused(iid, &format!("`partition.iid.devices` = 1000001: expected {most}"));
+    refused(
+        "partition = { scheme = 'virtual', virtual.devices = 4000000000 }",
+        &format!(
+            "= 4000000000: expected {most}\n  help: so many devices would take 248.0 GB where none \
+             of them takes part; lower partition.virtual.devices"
+        ),
+    );
     refused("partition.mix = { iid = 4294967295 }", "a whole number from 0 to 1000000");
     refused(
         "partition.mix = { iid = 600000, non_iid = 600000 }",

@@ -218,6 +218,28 @@ fn two_thresholds_are_refused() {
     );
 }
 
+/// Their text is in the header of every checkpoint, which safetensors limits to 100 MB.
+#[test]
+fn histograms_of_very_many_devices_are_refused() {
+    for rule in ["wasserstein", "kl", "js", "noise-aware"] {
+        let text = |devices: u32| {
+            format!(
+                "privacy.epsilon = 8\naggregate.rule = \"{rule}\"\n[partition]\nscheme = \
+                 \"virtual\"\nvirtual.devices = {devices}\n"
+            )
+        };
+        assert!(read(&text(10_000)).is_ok());
+        refuses(
+            &text(1_000_000),
+            &format!(
+                "lapa.toml:2:18: `aggregate.rule` = \"{rule}\" needs a label histogram of each of the \
+                 1000000 devices before round 1, about 250 MB in every checkpoint: expected at most \
+                 10000 devices\n  help: use aggregate.rule = \"fedavg\" or \"fedadp\", or fewer devices"
+            ),
+        );
+    }
+}
+
 #[test]
 fn histograms_that_no_budget_pays_for_are_refused() {
     refuses(

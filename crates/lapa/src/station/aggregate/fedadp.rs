@@ -3,6 +3,7 @@
 //!
 //! It reads what the base station received and public numbers only, so it costs no privacy.
 
+use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
 
 use lapa_privacy::allocate::lapa::angle::contribution;
@@ -44,11 +45,11 @@ impl BuildRule for FedadpConfig {
 /// for right angles and more.
 const ALPHA: f64 = 5.0;
 
-/// Memory of FedAdp between rounds: every device's smoothed angle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Memory of FedAdp between rounds: the smoothed angle of every device that took part.
+#[derive(Clone, Debug, PartialEq)]
 pub struct FedAdp {
-    angles: Vec<Smoothed>,
-    #[serde(skip)]
+    devices: usize,
+    angles: BTreeMap<u32, Smoothed>,
     reference: Reference,
 }
 
@@ -62,18 +63,12 @@ struct Smoothed {
 impl FedAdp {
     /// Before the first round of `devices` devices.
     pub fn new(devices: usize) -> Self {
-        Self { angles: vec![Smoothed::default(); devices], reference: Reference::Mean }
+        Self { devices, angles: BTreeMap::new(), reference: Reference::Mean }
     }
 
     /// The same with angles to this gradient.
     pub fn to(self, reference: Reference) -> Self {
         Self { reference, ..self }
-    }
-
-    /// True if this can be the memory of `devices` devices, for one that was read from a file.
-    pub(super) fn fits(&self, devices: usize) -> bool {
-        self.angles.len() == devices
-            && self.angles.iter().all(|smoothed| (0.0..=PI).contains(&smoothed.angle))
     }
 
     /// |D_k|·e^{f(θ̃_k)} / Σ_j |D_j|·e^{f(θ̃_j)} over the devices of the round, after taking this
@@ -105,7 +100,7 @@ impl FedAdp {
                     reference = (whole - share * (2.0 * to - share * own)).max(0.0);
                     to -= share * own;
                 }
-                let smoothed = &mut self.angles[device as usize];
+                let smoothed = self.angles.entry(device).or_default();
                 smoothed.add(arccos(to, reference, own));
                 contribution(smoothed.angle, ALPHA)
             })
@@ -122,14 +117,16 @@ impl Rule for FedAdp {
     }
 
     fn state(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        serde_json::to_value(&self.angles).unwrap_or_default()
     }
 
     fn restore(&mut self, state: Value) -> bool {
-        let Ok(state) = Self::deserialize(&state) else { return false };
-        let fits = state.fits(self.angles.len());
+        let Ok(angles) = BTreeMap::<u32, Smoothed>::deserialize(state) else { return false };
+        let fits = angles.iter().all(|(&device, smoothed)| {
+            (device as usize) < self.devices && (0.0..=PI).contains(&smoothed.angle)
+        });
         if fits {
-            *self = state.to(self.reference);
+            self.angles = angles;
         }
         fits
     }

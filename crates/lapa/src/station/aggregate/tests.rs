@@ -1,12 +1,14 @@
 //! Weights against separately written references (tests/vectors/README.md), and what holds for all.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde::Deserialize;
 
 use super::wasserstein::GroundMetric::{LabelDistance, TotalVariation};
 use super::wasserstein::{GroundMetric, default_floor, distance, distances, weights};
-use super::{FedAdp, Reference, fedavg, histogram};
+use super::{FedAdp, Reference, Rule, fedavg, histogram};
 use crate::radio::Threshold;
 
 #[derive(Deserialize)]
@@ -101,16 +103,23 @@ fn fedadp_is_that_of_numpy() {
         serde_json::from_str(include_str!("../../../tests/vectors/fedadp.json")).unwrap();
     for case in vectors.cases {
         let mut fedadp = FedAdp::new(case.devices);
+        let mut seen = BTreeSet::new();
         for round in case.rounds {
             let ours = fedadp.by_angles(&round.devices, &round.samples, &views(&round.gradients));
             assert_close(&ours, &round.weights, 1e-12);
-            let json = serde_json::to_value(&fedadp).unwrap();
-            let angles = json["angles"].as_array().unwrap();
-            let angles: Vec<f64> = angles.iter().map(|a| a["angle"].as_f64().unwrap()).collect();
+            let state = fedadp.state();
+            // Devices that never took part have no angle: 0 in the vectors.
+            let angle = |k: usize| state[&k.to_string()]["angle"].as_f64().unwrap_or(0.0);
+            let angles: Vec<f64> = (0..case.devices).map(angle).collect();
             assert_close(&angles, &round.angles, 1e-12);
-            let restored: FedAdp = serde_json::from_str(&json.to_string()).unwrap();
+            seen.extend(round.devices);
+            assert_eq!(state.as_object().unwrap().len(), seen.len());
+            let text = state.to_string();
+            let mut restored = FedAdp::new(case.devices);
+            assert!(restored.restore(serde_json::from_str(&text).unwrap()));
             assert_eq!(restored, fedadp);
-            assert!(restored.fits(case.devices) && !restored.fits(case.devices + 1));
+            let last = seen.last().map_or(0, |&device| device as usize);
+            assert!(!FedAdp::new(last).restore(state));
             fedadp = restored;
         }
     }
@@ -170,15 +179,17 @@ fn fedadp_fits_after_many_opposite_rounds() {
     let mut fedadp = FedAdp::new(2);
     for _ in 0..500 {
         fedadp.by_angles(&[0, 1], &[1, 3], &[&[-1.0], &[1.0]]);
-        assert!(fedadp.fits(2), "{fedadp:?}");
+        assert!(FedAdp::new(2).restore(fedadp.state()), "{fedadp:?}");
     }
 }
 
 #[test]
 fn fedadp_read_from_a_damaged_file_does_not_fit() {
     for (angle, fits) in [("1.5", true), ("-0.1", false), ("3.2", false), ("1e300", false)] {
-        let json = format!(r#"{{"angles": [{{"angle": {angle}, "rounds": 2}}]}}"#);
-        assert_eq!(serde_json::from_str::<FedAdp>(&json).unwrap().fits(1), fits, "{angle}");
+        let json = format!(r#"{{"4": {{"angle": {angle}, "rounds": 2}}}}"#);
+        let state: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(FedAdp::new(5).restore(state.clone()), fits, "{angle}");
+        assert!(!FedAdp::new(4).restore(state), "there is no device 4");
     }
 }
 
