@@ -81,7 +81,7 @@ pub const TASKS: [Task; 3] = [
         name: Name::Cnn,
         file: "cnn",
         title: "CNN, 100 × 500",
-        quick_rounds: 5,
+        quick_rounds: 1,
         peer_rounds: Some((5, 1)),
         printed: &[
             printed("BlazeFL, 2 threads", "4 GPUs, read from their chart", 94.0, "–"),

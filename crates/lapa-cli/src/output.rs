@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use lapa::budget::round_up;
+use lapa::observe::Quantiles;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
@@ -127,6 +128,50 @@ pub fn columns<'a, T: 'a>(items: impl IntoIterator<Item = &'a T>, columns: &[Col
     table(&header, &items.into_iter().map(row).collect::<Vec<_>>())
 }
 
+/// Rows of a table before it shows the ends only.
+pub const MOST_ROWS: usize = 60;
+
+/// Rows of each end.
+const END: usize = 10;
+
+/// What the rows of a bounded table are sorted by: the word for it, and how a value is shown.
+pub type By = (&'static str, fn(f64) -> String);
+
+/// A plain table of devices, `row(i)` for `values[i]`. Of more than [`MOST_ROWS`] it shows those of
+/// the ten largest and the ten smallest values, and the quantiles of all below.
+pub fn bounded(
+    header: &[&str],
+    values: &[f64],
+    (word, shown): By,
+    row: impl Fn(usize) -> Vec<String>,
+) -> String {
+    if values.len() <= MOST_ROWS {
+        return table(header, &(0..values.len()).map(row).collect::<Vec<_>>());
+    }
+    let ends = ends(values);
+    let (top, bottom) = ends.split_at(END);
+    let gap = std::iter::once(vec!["…".into(); header.len()]);
+    let rows = top.iter().map(|&i| row(i)).chain(gap).chain(bottom.iter().map(|&i| row(i)));
+    let mut text = table(header, &rows.collect::<Vec<_>>());
+    if let Some(Quantiles { min, q25, median, q75, max }) = Quantiles::of(values.iter().copied()) {
+        let [min, q25, median, q75, max] = [min, q25, median, q75, max].map(shown);
+        text += &format!(
+            "the {END} of {} devices with the largest and the {END} with the smallest {word}\n\
+             {word}: {min} to {max}, quartiles {q25}, {median} and {q75}\n",
+            values.len()
+        );
+    }
+    text
+}
+
+/// Positions of the ten largest and the ten smallest values, the largest first.
+pub fn ends(values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+    order.drain(END..order.len() - END);
+    order
+}
+
 /// A plain table with a header; columns beginning with `>` in the header are right-aligned.
 pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     let right: Vec<bool> = header.iter().map(|name| name.starts_with('>')).collect();
@@ -153,7 +198,22 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{bounded, visible};
+
+    /// 100 values, the largest in the middle.
+    #[test]
+    fn a_long_table_shows_its_ends() {
+        let values: Vec<f64> = (0..101).map(|i| f64::from(50 - (i - 50i32).abs())).collect();
+        let row = |i: usize| vec![format!("d{i}"), values[i].to_string()];
+        let text = bounded(&["device", ">x"], &values, ("x", |x| x.to_string()), row);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + 10 + 1 + 10 + 2, "{text}");
+        assert!(lines[2].starts_with("d50 ") && lines[22].starts_with("d100 "), "{text}");
+        assert!(lines[11].ends_with("45") && lines[13].ends_with('4'), "{text}");
+        assert_eq!(lines[24], "x: 0 to 50, quartiles 12, 25 and 37");
+        let few = bounded(&["device", ">x"], &values[..60], ("x", |x| x.to_string()), row);
+        assert_eq!(few.lines().count(), 62);
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_spelled_out() {

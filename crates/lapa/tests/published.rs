@@ -28,9 +28,13 @@ fn row(file: &str, config: &Value) -> String {
     };
     let active = (devices * given("/run/participation")).round();
     let batch = (samples * given("/learn/batch_fraction")).round();
+    let epochs = match config["learn"]["update"].as_str() {
+        Some("epoch") => given("/learn/local_epochs").to_string(),
+        _ => "–".into(),
+    };
     let (rounds, rate) = (given("/run/rounds"), given("/learn/learning_rate"));
     let epsilon = number("/privacy/epsilon").map_or("–".into(), |epsilon| epsilon.to_string());
     format!(
-        "| {file} | {devices} | {active} | {samples} | {rounds} | {batch} | {rate} | {epsilon} |"
+        "| {file} | {devices} | {active} | {samples} | {rounds} | {epochs} | {batch} | {rate} | {epsilon} |"
     )
 }

@@ -29,6 +29,7 @@ const RECORDS: u32 = 100;
 fn learn() -> Learn {
     Learn {
         update: Update::Gradient,
+        local_epochs: 1,
         sampling: BatchSampling::Full,
         batch_fraction: 1.0,
         learning_rate: 0.1,

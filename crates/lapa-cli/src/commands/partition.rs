@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use lapa::observe::Quantiles;
 use lapa::partition::{Records, Row};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, count, paths, table};
+use crate::output::{self, Format, count, paths};
 use crate::progress::{Mode, patiently};
 
 /// Show how the samples and labels are split over the devices.
@@ -26,10 +27,7 @@ pub struct Arguments {
     format: Format,
 }
 
-/// Devices shown in the text table before the rest is only counted.
-const MOST_ROWS: usize = 60;
-
-/// Devices of scheme virtual that are listed and drawn.
+/// Devices that are drawn, and listed as JSON; of more, the plot counts sizes, and the list is the table's.
 const MOST_DRAWN: usize = 1000;
 
 pub fn execute(arguments: Arguments) -> Outcome {
@@ -40,42 +38,49 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let records = patiently(mode, "partitioning the samples", || {
         Records::new(&**scheme, labels, data.classes, seed)
     })?;
-    let rows = records.rows(labels, data.classes, MOST_DRAWN);
-    let total = records.sizes().into_iter().map(u64::from).sum();
-    let plots = patiently(mode, "drawing", || draw(&rows, &arguments.out))?;
-    let value = json!({ "devices": rows, "samples": total, "plots": plots });
-    let all = (records.devices(), total);
-    output::print(arguments.format, &value, || text(&rows, all, &plots))
+    let sizes: Vec<f64> = records.sizes().into_iter().map(f64::from).collect();
+    let row = |device: usize| records.row(device as u32, labels, data.classes);
+    let listed =
+        if sizes.len() > MOST_DRAWN { output::ends(&sizes) } else { (0..sizes.len()).collect() };
+    let rows: Vec<Row> = listed.into_iter().map(row).collect();
+    let plots = patiently(mode, "drawing", || draw(&rows, &sizes, &arguments.out))?;
+    let samples: f64 = sizes.iter().sum();
+    let value = json!({
+        "devices": rows,
+        "count": sizes.len(),
+        "samples": samples as u64,
+        "sizes": Quantiles::of(sizes.iter().copied()),
+        "plots": plots,
+    });
+    output::print(arguments.format, &value, || text(data.classes, &sizes, row, &plots))
 }
 
-fn draw(rows: &[Row], folder: &Path) -> Result<[PathBuf; 2], Failure> {
+fn draw(rows: &[Row], sizes: &[f64], folder: &Path) -> Result<[PathBuf; 2], Failure> {
     super::create_folder(folder)?;
+    let stem = folder.join("partition");
+    if sizes.len() > rows.len() {
+        return Ok(lapa_report::plot::plot_sizes(sizes, &stem)?);
+    }
     let counts: Vec<Vec<u32>> = rows.iter().map(|row| row.label_counts.clone()).collect();
-    Ok(lapa_report::plot::plot_partition(&counts, &folder.join("partition"))?)
+    Ok(lapa_report::plot::plot_partition(&counts, &stem)?)
 }
 
 /// Samples, and the share of each label in percent.
-fn text(rows: &[Row], (devices, total): (usize, u64), plots: &[PathBuf; 2]) -> String {
-    let labels = rows.first().map_or(0, |row| row.label_counts.len());
+fn text(labels: usize, sizes: &[f64], row: impl Fn(usize) -> Row, plots: &[PathBuf; 2]) -> String {
     let titles: Vec<String> = (0..labels).map(|label| format!(">{label}")).collect();
     let mut header = vec![">device", "kind", ">samples"];
     header.extend(titles.iter().map(String::as_str));
-    let shown: Vec<Vec<String>> = rows
-        .iter()
-        .take(MOST_ROWS)
-        .map(|row| {
-            let mut cells = vec![row.device.to_string(), row.kind.into(), row.samples.to_string()];
-            cells.extend(row.label_counts.iter().map(|&count| match count {
-                0 => "·".into(),
-                _ => format!("{:.0}%", 100.0 * f64::from(count) / f64::from(row.samples)),
-            }));
-            cells
-        })
-        .collect();
-    let mut text = table(&header, &shown);
-    if devices > MOST_ROWS {
-        text.push_str(&format!("… and {}\n", count(devices - MOST_ROWS, "more device")));
-    }
-    let devices = count(devices, "device");
-    text + &format!("{total} samples on {devices}; plots: {}\n", paths(plots))
+    let cells = |device| {
+        let row = row(device);
+        let mut cells = vec![row.device.to_string(), row.kind.into(), row.samples.to_string()];
+        cells.extend(row.label_counts.iter().map(|&count| match count {
+            0 => "·".into(),
+            _ => format!("{:.0}%", 100.0 * f64::from(count) / f64::from(row.samples)),
+        }));
+        cells
+    };
+    let by: output::By = ("number of samples", |size| size.to_string());
+    let (table, total) = (output::bounded(&header, sizes, by, cells), sizes.iter().sum::<f64>());
+    let devices = count(sizes.len(), "device");
+    table + &format!("{total} samples on {devices}; plots: {}\n", paths(plots))
 }

@@ -302,3 +302,26 @@ fn a_changed_run_cannot_replay_its_releases() {
     let text = failure(lapa(place).args(["run", "--resume", "run"]), 1);
     assert!(text.contains("config.resolved.toml was changed since"), "{text}");
 }
+
+/// Of many devices, those that released nothing are counted, and of the others the ends are shown.
+#[test]
+fn idle_devices_do_not_hide_the_worst() {
+    let place = place();
+    let place = place.path();
+    let many = [
+        "partition.scheme=virtual",
+        "partition.virtual.devices=900",
+        "partition.virtual.samples=20",
+        "run.participation=0.1",
+        "run.rounds=1",
+        "transmit.uplink=ideal",
+    ];
+    run_private(place, "many", &many);
+    let text = stdout(lapa(place).args(["account", "--ledger", "many"]).assert());
+    assert!(text.contains("the 10 of 90 devices with the largest"), "{text}");
+    assert!(text.contains("810 more devices declared a budget and released nothing"), "{text}");
+    assert!(text.contains("provable ε: "), "{text}");
+    let listed = rows(place, "many");
+    assert_eq!(listed.len(), 90);
+    assert!(listed.iter().all(|row| row["releases"] == 1));
+}

@@ -152,7 +152,14 @@ fn the_table_explains_itself() {
     assert!(!text.contains("thresholds only"), "{text}");
 
     let text = show(&["-c", "partition.scheme=iid", "-c", "partition.iid.devices=61"]);
-    assert!(text.contains("… and 1 more device"), "{text}");
+    let told = "the 10 of 61 devices with the largest and the 10 with the smallest SINR";
+    assert!(text.contains(told), "{text}");
+    // Two lines of header, ten devices, a gap, ten devices, from the best to the worst.
+    let sinr = |line: &str| line.split_whitespace().nth(7).unwrap().parse::<f64>().unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let shown: Vec<f64> = [&lines[2..12], &lines[13..23]].concat().into_iter().map(sinr).collect();
+    assert!(lines[12].trim().starts_with('…'), "{text}");
+    assert!(shown.is_sorted_by(|a, b| a >= b), "{text}");
 }
 
 /// The noise power that the paper prints, 10⁻³ W, is louder than any device.

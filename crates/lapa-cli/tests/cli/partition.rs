@@ -46,6 +46,28 @@ fn the_quickstart_takes_other_schemes() {
     }
 }
 
+/// Fifteen thousand devices of one or two samples each, as a list, a table and a plot that can be read.
+#[test]
+fn views_of_many_devices_are_bounded() {
+    let place = TempDir::new().unwrap();
+    let partition = |format| {
+        let mut command = lapa(place.path());
+        command.args(["partition", "--format", format, "-c", "data.name=synthetic"]);
+        command.args(["-c", "partition.scheme=iid", "-c", "partition.iid.devices=15000"]);
+        command
+    };
+    let value = stdout_json(&mut partition("json"));
+    assert_eq!(value["devices"].as_array().unwrap().len(), 20);
+    assert_eq!((&value["count"], &value["samples"]), (&15_000.into(), &20_000.into()));
+    assert_eq!((&value["sizes"]["min"], &value["sizes"]["max"]), (&1.0.into(), &2.0.into()));
+    let plot = fs::metadata(place.path().join("partition.svg")).unwrap().len();
+    assert!(plot < 100_000, "{plot} bytes");
+    let text = stdout(partition("text").assert());
+    assert!(text.contains("the 10 of 15000 devices with the largest and the 10 with"), "{text}");
+    assert!(text.contains("number of samples: 1 to 2, quartiles 1, 1 and 2"), "{text}");
+    assert!(text.contains("20000 samples on 15000 devices"), "{text}");
+}
+
 #[test]
 fn an_impossible_partition_is_refused_with_its_numbers() {
     let place = TempDir::new().unwrap();

@@ -213,6 +213,7 @@ fn bench_prints_its_figures() {
         "gradient_batch_norm_samples_per_s",
         "gradient_group_norm_samples_per_s",
         "gradient_per_sample_samples_per_s",
+        "evaluation_samples_per_s",
         "per_sample_cost",
         "gemm_gflops",
         "gemm_share",

@@ -35,7 +35,7 @@ pub use forest::Forest;
 pub use link::{plot_links, plot_sweep};
 pub use panels::Panels;
 pub use pictures::{Picture, Pictures};
-pub use run::{plot_partition, plot_run};
+pub use run::{plot_partition, plot_run, plot_sizes};
 pub use scatter::{Marker, Scatter};
 pub use series::Series;
 pub use tiles::{Tile, Tiles, Tone};

@@ -105,3 +105,23 @@ pub fn plot_partition(rows: &[Vec<u32>], stem: &Path) -> Result<[PathBuf; 2], Pl
     });
     bars.save(stem)
 }
+
+/// Bars of [`plot_sizes`], at most.
+const MOST_BARS: f64 = 40.0;
+
+/// Draws how many devices have how many samples, to `stem.svg` and `stem.png`.
+pub fn plot_sizes(sizes: &[f64], stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+    let bounds = |(low, high): (f64, f64), &size: &f64| (low.min(size), high.max(size));
+    let (low, high) = sizes.iter().fold((f64::INFINITY, 0.0), bounds);
+    let width = ((high - low + 1.0) / MOST_BARS).ceil().max(1.0);
+    let bins = if sizes.is_empty() { 0 } else { ((high - low) / width) as usize + 1 };
+    let mut counts = vec![0u32; bins];
+    sizes.iter().for_each(|size| counts[((size - low) / width) as usize] += 1);
+    let title = format!("Devices by number of samples ({} devices)", sizes.len());
+    let part = ["devices".to_owned()];
+    let empty = StackedBars::new(title, "Samples, from", "Devices", "", part);
+    let bars = (0..).zip(counts).fold(empty, |bars, (bin, count): (u32, _)| {
+        bars.bar((low + width * f64::from(bin)).to_string(), vec![f64::from(count)])
+    });
+    bars.save(stem)
+}

@@ -30,12 +30,12 @@ pub(super) fn clip(profile: Profile) -> Clip {
 
 /// 1 for a sample's gradient; for a device, 5 for each gradient that the upload sums. The paper gives
 /// no number.
-pub(super) fn clip_norm(clip: Clip, update: Update, batch_fraction: f64) -> Option<f64> {
+pub(super) fn clip_norm(clip: Clip, update: Update, fraction: f64, epochs: u32) -> Option<f64> {
     match (clip, update) {
         (Clip::None, _) => None,
         (Clip::Sample, _) => Some(1.0),
         (Clip::Device, Update::Gradient) => Some(5.0),
-        (Clip::Device, Update::Epoch) => Some(5.0 * (1.0 / batch_fraction).round()),
+        (Clip::Device, Update::Epoch) => Some(5.0 * (1.0 / fraction).round() * f64::from(epochs)),
     }
 }
 

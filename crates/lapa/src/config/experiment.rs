@@ -212,6 +212,9 @@ pub enum Norm {
 pub struct Learn {
     /// Upload of a device.
     pub update: Update,
+    /// Passes over a device's samples in a round; more than 1 only with update = "epoch".
+    #[schemars(range(min = 1, max = 1000))]
+    pub local_epochs: u32,
     /// Draw of a device's batches. The default follows privacy and update.
     pub sampling: BatchSampling,
     /// Batch size as a fraction of the device's samples. The default follows sampling.
@@ -229,7 +232,7 @@ pub struct Learn {
     pub averaging: f64,
     /// Vector that is clipped to clip_norm. The default follows profile.
     pub clip: Clip,
-    /// Clipping norm C; not with clip = "none". The default follows clip, update and
+    /// Clipping norm C; not with clip = "none". The default follows clip, update, local_epochs and
     /// batch_fraction.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1e-6, max = 1e12))]
@@ -244,13 +247,14 @@ impl Default for Learn {
         let batch_fraction = defaults::batch_fraction(sampling);
         Self {
             update,
+            local_epochs: 1,
             sampling,
             batch_fraction,
             learning_rate: defaults::learning_rate(&DataName::default(), clip, update),
             momentum: defaults::momentum(update),
             averaging: defaults::averaging(clip, false),
             clip,
-            clip_norm: defaults::clip_norm(clip, update, batch_fraction),
+            clip_norm: defaults::clip_norm(clip, update, batch_fraction, 1),
         }
     }
 }
@@ -262,7 +266,7 @@ pub enum Update {
     /// One minibatch gradient per round.
     #[default]
     Gradient,
-    /// One pass over the local data; uploads (w₀ − w)/λ.
+    /// Passes over the local data, one by default; uploads (w₀ − w)/λ.
     Epoch,
 }
 

@@ -131,7 +131,8 @@ impl<'a> Settings<'a> {
         }
         let clip = self.follow("learn.clip", defaults::clip(profile));
         let fraction = self.follow("learn.batch_fraction", defaults::batch_fraction(sampling));
-        let clip_norm = defaults::clip_norm(clip, update, fraction);
+        let epochs = self.get("learn.local_epochs").unwrap_or(1);
+        let clip_norm = defaults::clip_norm(clip, update, fraction, epochs);
         let clip_norm = self.follow("learn.clip_norm", clip_norm);
         let data = self.data_name();
         self.follow("learn.learning_rate", defaults::learning_rate(&data, clip, update));

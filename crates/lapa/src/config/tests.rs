@@ -63,6 +63,7 @@ fn an_empty_file_gives_the_defaults() {
     );
     let learn = Learn {
         update: Update::Gradient,
+        local_epochs: 1,
         sampling: BatchSampling::Fixed,
         batch_fraction: 0.1,
         learning_rate: 0.5,
@@ -86,6 +87,12 @@ fn defaults_follow_profile_data_update_model_and_scheme() {
     let epoch = read("profile = \"paper\"\nlearn.update = \"epoch\"").unwrap();
     assert_eq!((epoch.learn.clip_norm, epoch.learn.learning_rate), (Some(50.0), 0.01));
     assert_eq!(read("learn.update = \"epoch\"").unwrap().learn.learning_rate, 0.3);
+    let five = read(
+        "profile = \"paper\"\nlearn = { update = \"epoch\", local_epochs = 5 }\n\
+                     transmit.uplink = \"digital\"",
+    )
+    .unwrap();
+    assert_eq!((epoch.learn.local_epochs, five.learn.clip_norm), (1, Some(250.0)));
     let fashion = read("data.name = \"fashion-mnist\"").unwrap();
     assert_eq!(fashion.learn.learning_rate, 0.4);
     let fashion = read("profile = \"paper\"\ndata.name = \"fashion-mnist\"").unwrap();
@@ -166,7 +173,7 @@ fn unknown_keys_get_the_nearest_one() {
     );
     refuses(
         "learn.window = 3\n",
-        "lapa.toml:1:7: unknown key `learn.window`: expected one of update, sampling, \
+        "lapa.toml:1:7: unknown key `learn.window`: expected one of update, local_epochs, sampling, \
          batch_fraction, learning_rate, momentum, averaging, clip, clip_norm\n  help: `window` \
          belongs to [privacy.lapa]",
     );
@@ -421,6 +428,11 @@ fn a_budget_makes_a_run_private_by_the_basis_of_its_profile() {
 #[test]
 fn what_proves_nothing_is_refused_with_the_reason() {
     for (text, expected) in [
+        ("learn.local_epochs = 5", "does not go with `learn.update` = \"gradient\""),
+        (
+            "learn = { update = \"epoch\", local_epochs = 5 }\ntransmit.uplink = \"analog\"",
+            "scales amplitudes by what one local epoch may sum",
+        ),
         ("learn.update = \"epoch\"\nprivacy.epsilon = 8", "requires `learn.update` = \"gradient\""),
         ("learn.clip = \"device\"\nprivacy.epsilon = 8", "requires `learn.clip` = \"sample\""),
         (

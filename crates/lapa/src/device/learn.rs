@@ -1,4 +1,4 @@
-//! Local learning: one batch gradient, or one epoch, from a device's own samples.
+//! Local learning: one batch gradient, or epochs, from a device's own samples.
 
 use lapa_privacy::mechanism::{Grid, clip};
 use rand::seq::SliceRandom;
@@ -13,7 +13,7 @@ use crate::model::{BLOCK, Batch, Blocks, Clipped, SampleClip, Worker};
 /// from round to round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LocalUpdate {
-    /// The gradient, or (w₀ − w)/λ after an epoch; clipped as configured. In f64, since rounding it
+    /// The gradient, or (w₀ − w)/λ after the epochs; clipped as configured. In f64, since rounding it
     /// before the noise would move it by more than one sample may.
     pub gradient: Vec<f64>,
     /// On a grid: the sum of the clipped sample gradients, each rounded toward zero, in grid steps.
@@ -129,8 +129,7 @@ impl Learner {
             }
             Update::Epoch => {
                 self.order.extend_from_slice(samples);
-                self.order.shuffle(rng);
-                self.epoch(learn, parameters, data, update)
+                self.epochs(learn, parameters, data, rng, update)
             }
         };
         if dropped > 0 && !batches.zero_if_not_finite {
@@ -247,23 +246,27 @@ impl Learner {
         dropped
     }
 
-    /// One pass over the shuffled samples in 1/`batch_fraction` equal batches, each a gradient
-    /// step of size λ; the upload (w₀ − w)/λ is the sum of the local gradients.
-    fn epoch(
+    /// Passes over the samples, shuffled for each, in 1/`batch_fraction` equal batches, each a
+    /// gradient step of size λ; the upload (w₀ − w)/λ is the sum of the local gradients.
+    fn epochs(
         &mut self,
         learn: &Learn,
         parameters: &[f32],
         data: &Split,
+        rng: &mut dyn Rng,
         update: &mut LocalUpdate,
     ) -> usize {
         let n = self.order.len();
         let steps = ((1.0 / learn.batch_fraction).round() as usize).clamp(1, n);
-        let rate = learn.learning_rate as f32;
+        let (rate, epochs) = (learn.learning_rate as f32, learn.local_epochs as usize);
         self.weights.clear();
         self.weights.extend_from_slice(parameters);
         self.gradient.resize(parameters.len(), 0.0);
         let (mut clipped, mut dropped) = (0, 0);
-        for s in 0..steps {
+        for s in (0..epochs).flat_map(|_| 0..steps) {
+            if s == 0 {
+                self.order.shuffle(rng);
+            }
             let samples = &self.order[s * n / steps..(s + 1) * n / steps];
             let batch = Batch { data, samples };
             let clip = sample_clip(learn, samples.len() as f64, Blocks::Each(BLOCK));
@@ -279,7 +282,7 @@ impl Learner {
         for (gradient, (before, after)) in update.gradient.iter_mut().zip(weights) {
             *gradient = ((before - after) / rate).into();
         }
-        update.clipped = clipped as f64 / n as f64;
+        update.clipped = clipped as f64 / (n * epochs) as f64;
         dropped
     }
 }
@@ -341,6 +344,7 @@ mod tests {
         let clip = Clip::None;
         Learn {
             update,
+            local_epochs: 1,
             sampling: BatchSampling::Fixed,
             batch_fraction,
             learning_rate: 0.25,
@@ -383,13 +387,12 @@ mod tests {
         }
     }
 
-    /// An epoch in plain steps: w ← w − λ∇F on each batch of the same shuffled order, and
+    /// Epochs in plain steps: w ← w − λ∇F on each batch of the same shuffled orders, and
     /// (w₀ − w)/λ at the end.
-    #[test]
-    fn an_epoch_uploads_what_its_steps_moved() {
+    fn compare_with_plain_steps(local_epochs: u32) {
         let (network, data, p) = setting();
         let samples: Vec<u32> = (0..10).collect();
-        let learn = learn(Update::Epoch, 0.2);
+        let learn = Learn { local_epochs, ..learn(Update::Epoch, 0.2) };
         let mut learner = Learner::new(Worker::new(network.clone()));
         let mut update = LocalUpdate::default();
         let mut rng = stream(7, Purpose::Batch, 1, 0);
@@ -397,15 +400,28 @@ mod tests {
         learner.local_update(&device(&learn, &data, &samples), &p, &mut rng, &mut update).unwrap();
 
         let mut order = samples.clone();
-        order.shuffle(&mut stream(7, Purpose::Batch, 1, 0));
+        let mut rng = stream(7, Purpose::Batch, 1, 0);
         let mut worker = Worker::new(network);
         let (mut w, mut gradient) = (p.clone(), vec![0.0; p.len()]);
-        for samples in order.chunks(2) {
-            worker.gradient(&w, Batch { data: &data, samples }, &mut gradient);
-            w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= 0.25 * g);
+        for _ in 0..local_epochs {
+            order.shuffle(&mut rng);
+            for samples in order.chunks(2) {
+                worker.gradient(&w, Batch { data: &data, samples }, &mut gradient);
+                w.iter_mut().zip(&gradient).for_each(|(w, g)| *w -= 0.25 * g);
+            }
         }
         let expected: Vec<f32> = p.iter().zip(&w).map(|(p, w)| (p - w) / 0.25).collect();
         assert_close(&update.gradient, &expected);
+    }
+
+    #[test]
+    fn an_epoch_uploads_what_its_steps_moved() {
+        compare_with_plain_steps(1);
+    }
+
+    #[test]
+    fn three_epochs_upload_what_all_their_steps_moved() {
+        compare_with_plain_steps(3);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::kernels::PADDING;
 use super::network::Network;
 use super::op::{Pass, Saved};
+use super::worker::make_room;
 
 /// One thread's memory for a network that maps vectors to vectors, and its derivatives. After its
 /// first batch it allocates nothing of its own, as a [`Worker`](super::Worker).
@@ -50,11 +50,11 @@ impl Function {
         assert_eq!(inputs.len(), n * network.inputs(), "inputs");
         assert_eq!(parameters.len(), network.parameter_count(), "parameters");
         self.n = n;
-        grow(&mut self.activations[0], n * network.inputs());
+        make_room(&mut self.activations[0], n * network.inputs());
         self.activations[0][..inputs.len()].copy_from_slice(inputs);
         for (s, slot) in network.ops.iter().enumerate() {
             let (x, y) = self.activations.split_at_mut(s + 1);
-            grow(&mut y[0], n * slot.op.output_len());
+            make_room(&mut y[0], n * slot.op.output_len());
             let parameters = &parameters[slot.parameters.clone()];
             slot.op.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
         }
@@ -92,7 +92,7 @@ impl Function {
         assert_eq!(in_outputs.len(), n * network.classes(), "gradient in the outputs");
         assert_eq!(parameters.len(), network.parameter_count(), "parameters");
         let last = network.ops.len();
-        grow(&mut self.deltas[last], in_outputs.len());
+        make_room(&mut self.deltas[last], in_outputs.len());
         self.deltas[last][..in_outputs.len()].copy_from_slice(in_outputs);
         for (s, slot) in network.ops.iter().enumerate().rev() {
             let (before, after) = self.deltas.split_at_mut(s + 1);
@@ -110,12 +110,5 @@ impl Function {
             }
             slot.op.backward(&parameters[slot.parameters.clone()], pass, &mut before[s], saved);
         }
-    }
-}
-
-/// Grows a buffer to `len` values and what vector loads may read past them.
-fn grow(buffer: &mut Vec<f32>, len: usize) {
-    if buffer.len() < len + PADDING {
-        buffer.resize(len + PADDING, 0.0);
     }
 }

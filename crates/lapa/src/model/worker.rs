@@ -238,9 +238,19 @@ impl Worker {
 
     /// Batch-norm statistics of a batch, as [`Network::statistics_count`] describes them.
     pub fn batch_statistics(&mut self, parameters: &[f32], batch: Batch<'_>) -> &[f32] {
-        self.forward(parameters, batch);
-        for (slot, saved) in self.network.ops.iter().zip(&self.saved) {
-            if !slot.statistics.is_empty() {
+        let n = batch.samples.len();
+        self.load(batch);
+        let ops = &self.network.ops;
+        // Nobody asks for the outputs after the last of them.
+        let last = ops.iter().rposition(|slot| !slot.statistics.is_empty());
+        for (s, slot) in ops.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
+            let (x, y) = self.activations.split_at_mut(s + 1);
+            let (x, y, saved) = (&x[s], &mut y[0], &mut self.saved[s]);
+            let parameters = &parameters[slot.parameters.clone()];
+            if slot.statistics.is_empty() {
+                slot.op.infer(parameters, &[], n, x, y, saved);
+            } else {
+                slot.op.forward(parameters, n, x, y, saved);
                 self.statistics[slot.statistics.clone()].copy_from_slice(&saved.statistics);
             }
         }
@@ -259,34 +269,27 @@ impl Worker {
         }
     }
 
-    /// Copies the images in, scaled from bytes to [0, 1], and sizes every buffer.
+    /// Copies the images in, scaled from bytes to [0, 1], and makes room for what follows from them.
     fn load(&mut self, batch: Batch<'_>) {
-        let inputs = self.network.input.len();
+        let (inputs, n) = (self.network.input.len(), batch.samples.len());
         assert_eq!(batch.data.rows * batch.data.cols, inputs, "pixels per image");
-        self.make_room(batch.samples.len());
+        let outputs = self.network.ops.iter().map(|slot| slot.op.output_len());
+        for (values, len) in self.activations.iter_mut().zip(std::iter::once(inputs).chain(outputs))
+        {
+            make_room(values, n * len);
+        }
         for (image, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
             scale_pixels(batch.data.image(sample as usize), image);
         }
     }
 
-    /// Sizes every buffer for `n` samples.
-    fn make_room(&mut self, n: usize) {
-        let inputs = self.network.input.len();
-        let outputs = self.network.ops.iter().map(|slot| slot.op.output_len());
-        for (s, len) in std::iter::once(inputs).chain(outputs).enumerate() {
-            // Nobody asks for the gradient in the images.
-            let delta = (s > 0).then_some(&mut self.deltas[s]);
-            for buffer in std::iter::once(&mut self.activations[s]).chain(delta) {
-                if buffer.len() < n * len + PADDING {
-                    buffer.resize(n * len + PADDING, 0.0);
-                }
-            }
-        }
-    }
-
-    /// Fills the deltas of the logits; returns the mean loss.
+    /// Makes room for the deltas, and fills those of the logits; returns the mean loss.
     fn loss_gradient(&mut self, batch: Batch<'_>, scale: f32) -> f32 {
         let (last, classes) = (self.network.ops.len(), self.network.classes);
+        // Nobody asks for the gradient in the images.
+        for (delta, slot) in self.deltas[1..].iter_mut().zip(&self.network.ops) {
+            make_room(delta, batch.samples.len() * slot.op.output_len());
+        }
         let logits = self.activations[last].chunks_exact(classes);
         let deltas = self.deltas[last].chunks_exact_mut(classes);
         let mut sum = 0.0;
@@ -295,6 +298,13 @@ impl Worker {
             sum += f64::from(cross_entropy_gradient(logits, label, scale, delta));
         }
         (sum / batch.samples.len() as f64) as f32
+    }
+}
+
+/// Grows a buffer to `len` values and what vector loads may read past them.
+pub(super) fn make_room(buffer: &mut Vec<f32>, len: usize) {
+    if buffer.len() < len + PADDING {
+        buffer.resize(len + PADDING, 0.0);
     }
 }
 

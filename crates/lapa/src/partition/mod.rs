@@ -126,23 +126,6 @@ pub struct Row {
     pub label_counts: Vec<u32>,
 }
 
-impl Partition {
-    /// The partition as a table, one row per device.
-    pub fn rows(&self) -> Vec<Row> {
-        let row = |(device, data): (u32, &DeviceData)| Row {
-            device,
-            kind: match data.iid {
-                Some(true) => "iid",
-                Some(false) => "non-iid",
-                None => "-",
-            },
-            samples: data.samples.len() as u32,
-            label_counts: data.label_counts.clone(),
-        };
-        (0..).zip(&self.devices).map(row).collect()
-    }
-}
-
 /// Splits a training set, given by its labels, over devices that have no record in common.
 ///
 /// The same scheme, labels and seed give the same partition. In a `mix` the IID devices

@@ -75,18 +75,18 @@ impl Records {
         counts
     }
 
-    /// The first `most` devices as a table.
-    pub fn rows(&self, labels: &[u8], classes: usize, most: usize) -> Vec<Row> {
-        match self {
-            Self::Dealt(partition) => partition.rows(),
-            Self::Drawn(drawn) => (0..drawn.len().min(most) as u32)
-                .map(|device| Row {
-                    device,
-                    kind: "-",
-                    samples: drawn.size(device),
-                    label_counts: self.label_counts(device, labels, classes),
-                })
-                .collect(),
+    /// A device as a line of a table.
+    pub fn row(&self, device: u32, labels: &[u8], classes: usize) -> Row {
+        let iid = self.dealt().and_then(|partition| partition.devices[device as usize].iid);
+        Row {
+            device,
+            kind: match iid {
+                Some(true) => "iid",
+                Some(false) => "non-iid",
+                None => "-",
+            },
+            samples: self.size(device),
+            label_counts: self.label_counts(device, labels, classes),
         }
     }
 

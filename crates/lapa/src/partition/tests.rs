@@ -288,7 +288,8 @@ fn iid_devices_share_the_training_set_equally() {
 fn rows_show_the_partition() {
     let labels = [0, 1, 1, 0, 1, 0];
     let partition = partition(&mix(1, 1, [1, 1], [[4, 4], [1, 1]]), &labels, 2, 0).unwrap();
-    let rows = partition.rows();
+    let records = Records::Dealt(partition);
+    let rows = [0, 1].map(|device| records.row(device, &labels, 2));
     assert_eq!((rows[0].device, rows[0].kind, rows[0].samples), (0, "iid", 4));
     assert_eq!(rows[0].label_counts, [2, 2]);
     assert_eq!((rows[1].device, rows[1].kind, rows[1].samples), (1, "non-iid", 1));

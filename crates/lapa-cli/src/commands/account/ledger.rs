@@ -1,12 +1,13 @@
 //! ε spent in a ledger, per device and on both bases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use lapa::budget::{PrivacyError, round_up};
 use lapa::observe::number;
 use lapa_privacy::accountant::{Accountant, Gdp, Pld, Rdp};
-use lapa_privacy::ledger::{Entry, Ledger};
+use lapa_privacy::ledger::{Declaration, Entry, Ledger};
 use lapa_privacy::{AccountError, Event, Mechanism};
 use serde::Serialize;
 use serde_json::json;
@@ -62,13 +63,13 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
     let inside = path.join("ledger.db");
     let path = if inside.is_file() { &inside } else { path };
     let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
-    let devices = read(&ledger).map_err(Failure::failed)?;
+    let (devices, silent) = read(&ledger).map_err(Failure::failed)?;
     let mut known = Known::new();
     let rows = devices.iter().map(|(key, device)| device.row(key, &mut known));
     let rows: Vec<Row> = rows.collect::<Result<_, _>>().map_err(Failure::failed)?;
     let meaning = BTreeMap::from(MEANING);
-    let value = json!({ "ledger": path, "meaning": meaning, "devices": rows });
-    output::print(format, &value, || text(path, &rows))
+    let value = json!({ "ledger": path, "meaning": meaning, "devices": rows, "unlisted": silent });
+    output::print(format, &value, || text(path, &rows, silent))
 }
 
 /// A device's releases, counted as they are read.
@@ -90,33 +91,25 @@ type Known = HashMap<String, [Option<f64>; 3]>;
 /// Equal releases, which are composed together.
 type Counts = Vec<(Mechanism, u32)>;
 
-/// All devices that released something, and the first of those that declared a budget and did not.
-fn read(ledger: &Ledger) -> Result<BTreeMap<(String, u32), Device>, PrivacyError> {
+/// Devices of the ledger, by data and number.
+type Devices = BTreeMap<(String, u32), Device>;
+
+/// All devices that released something. Those that declared a budget and did not are listed, too, if
+/// all fit a table; else the second value is how many they are.
+fn read(ledger: &Ledger) -> Result<(Devices, usize), PrivacyError> {
     let declarations = ledger.declarations()?;
-    let mut devices: BTreeMap<(String, u32), Device> = BTreeMap::new();
-    let new = |data: &str, device: u32| {
-        // Each run's releases stay within what it declared, whatever others spent before: over all
-        // runs the largest budget is the guarantee.
-        let own = declarations.iter().filter(|d| d.data == data && d.devices.contains(&device));
-        let largest = own.map(|d| &d.budget).max_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
-        Device {
-            declared: largest.map_or(f64::INFINITY, |budget| budget.epsilon),
-            delta: largest.map_or(0.0, |budget| budget.delta),
-            runs: BTreeSet::new(),
-            releases: 0,
-            claimed: 0.0,
-            mechanisms: Vec::new(),
-            without_channel: Vec::new(),
-        }
-    };
-    for declared in &declarations {
-        for device in declared.devices.clone().take(MOST_SILENT) {
-            let key = (declared.data.clone(), device);
-            devices.entry(key).or_insert_with(|| new(&declared.data, device));
+    let declared = distinct(&declarations);
+    let count_of_all = declared.iter().map(|(_, range)| range.clone().count()).sum::<usize>();
+    let budgets = Budgets::new(&declarations);
+    let mut devices = Devices::new();
+    if count_of_all <= output::MOST_ROWS {
+        for (data, range) in declared {
+            let own = range.map(|device| ((data.to_owned(), device), budgets.device(data, device)));
+            devices.extend(own);
         }
     }
     ledger.each_release(|Entry { run, data, device, event, .. }| {
-        let made = || new(&data, device);
+        let made = || budgets.device(&data, device);
         let own = devices.entry((data.clone(), device)).or_insert_with(made);
         own.releases += 1;
         own.claimed += event.claimed_epsilon(own.delta);
@@ -126,14 +119,57 @@ fn read(ledger: &Ledger) -> Result<BTreeMap<(String, u32), Device>, PrivacyError
         count(&mut own.without_channel, silent);
         Ok::<_, PrivacyError>(())
     })?;
-    Ok(devices)
+    let silent = count_of_all.saturating_sub(devices.len());
+    Ok((devices, silent))
 }
 
-/// Devices in the text table before the rest is only counted.
-const MOST_ROWS: usize = 60;
+/// The devices that declared a budget, each once, where declarations come by data and devices.
+fn distinct(declarations: &[Declaration]) -> Vec<(&str, RangeInclusive<u32>)> {
+    let mut all: Vec<(&str, RangeInclusive<u32>)> = Vec::new();
+    for Declaration { data, devices, .. } in declarations {
+        let known = all.last().filter(|(last, _)| last == data).map(|(_, known)| *known.end());
+        let next = known.map_or(0, |known| known.saturating_add(1));
+        if known.is_none_or(|known| known < *devices.end()) {
+            all.push((data, next.max(*devices.start())..=*devices.end()));
+        }
+    }
+    all
+}
 
-/// Devices of a declaration that are listed although they released nothing.
-const MOST_SILENT: usize = 100;
+/// Declarations by data and run: those of a run do not overlap, and come by their devices.
+struct Budgets<'a>(HashMap<&'a str, HashMap<&'a str, Vec<&'a Declaration>>>);
+
+impl<'a> Budgets<'a> {
+    fn new(declarations: &'a [Declaration]) -> Self {
+        let mut all: HashMap<&str, HashMap<&str, Vec<_>>> = HashMap::new();
+        for declared in declarations {
+            all.entry(&declared.data).or_default().entry(&declared.run).or_default().push(declared);
+        }
+        Self(all)
+    }
+
+    /// A device without releases, and the largest of its budgets. Each run's releases stay within
+    /// what it declared, whatever others spent before: over all runs the largest is the guarantee.
+    fn device(&self, data: &str, device: u32) -> Device {
+        let runs = self.0.get(data).into_iter().flat_map(HashMap::values);
+        let own = runs.filter_map(|run| {
+            let after = run.partition_point(|declared| *declared.devices.start() <= device);
+            run[..after].last().filter(|declared| declared.devices.contains(&device))
+        });
+        let largest = own
+            .map(|declared| &declared.budget)
+            .max_by(|a, b| a.epsilon.total_cmp(&b.epsilon).then(a.delta.total_cmp(&b.delta)));
+        Device {
+            declared: largest.map_or(f64::INFINITY, |budget| budget.epsilon),
+            delta: largest.map_or(0.0, |budget| budget.delta),
+            runs: BTreeSet::new(),
+            releases: 0,
+            claimed: 0.0,
+            mechanisms: Vec::new(),
+            without_channel: Vec::new(),
+        }
+    }
+}
 
 fn count(counts: &mut Counts, mechanism: Mechanism) {
     match counts.iter_mut().find(|(known, _)| *known == mechanism) {
@@ -199,7 +235,7 @@ fn costs(mechanisms: &Counts, delta: f64) -> Result<[Option<f64>; 3], AccountErr
     Ok([gdp, rdp, cost(Box::<Pld>::default())?])
 }
 
-fn text(path: &Path, rows: &[Row]) -> String {
+fn text(path: &Path, rows: &[Row], silent: usize) -> String {
     let columns: [Column<Row>; 10] = [
         ("data", |row| row.data.chars().take(8).collect()),
         (">device", |row| row.device.to_string()),
@@ -215,10 +251,13 @@ fn text(path: &Path, rows: &[Row]) -> String {
     let heading = |name| if name == "claimed" { "paper's sum" } else { name };
     let meaning: Vec<String> =
         MEANING.iter().map(|(name, words)| format!("{}: {words}.", heading(name))).collect();
-    let shown = &rows[..rows.len().min(MOST_ROWS)];
-    let mut table = output::columns(shown, &columns);
-    if rows.len() > MOST_ROWS {
-        table += &format!("… and {}\n", count_of(rows.len() - MOST_ROWS, "more device"));
+    let header = columns.each_ref().map(|(name, _)| *name);
+    let cells = |i: usize| columns.iter().map(|(_, cell)| cell(&rows[i])).collect();
+    let provable: Vec<f64> = rows.iter().map(|row| row.provable).collect();
+    let mut table = output::bounded(&header, &provable, ("provable ε", round_up), cells);
+    if silent > 0 {
+        let devices = count_of(silent, "more device");
+        table += &format!("{devices} declared a budget and released nothing\n");
     }
     let mut text = format!(
         "{}\n\n{table}\n{}\n",
@@ -227,9 +266,6 @@ fn text(path: &Path, rows: &[Row]) -> String {
     );
     let worst = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
     let (provable, silent) = (worst(|row| row.provable), worst(|row| row.without_channel));
-    if rows.len() > MOST_ROWS {
-        text += &format!("The worst device has ε = {} (provable).\n", round_up(provable));
-    }
     if silent > provable {
         let channel = format!(
             "Channel noise is counted as far as the runs trust it (privacy.channel_trust); without \
@@ -240,4 +276,57 @@ fn text(path: &Path, rows: &[Row]) -> String {
         text += &format!("{}\n", wrap(&channel, ""));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use lapa_privacy::ledger::DeclaredBudget;
+
+    use super::*;
+
+    /// Two runs with a budget for every device or few of them, on one data set of two.
+    fn declarations() -> Vec<Declaration> {
+        let declared = |data: &str, run: &str, devices, epsilon| Declaration {
+            run: run.into(),
+            data: data.into(),
+            partition: String::new(),
+            devices,
+            budget: DeclaredBudget { kind: String::new(), epsilon, delta: 1e-5, capacity: 1.0 },
+        };
+        let own = (0..50).map(|i| declared("a", "one", i..=i, f64::from(i * 7 % 11)));
+        let mut all: Vec<_> = own.collect();
+        all.extend([
+            declared("a", "two", 20..=39, 6.0),
+            declared("a", "two", 40..=79, 3.0),
+            declared("b", "two", 5..=6, 9.0),
+            declared("b", "three", 5..=5, 1.0),
+            declared("b", "one", 9..=9, 2.0),
+        ]);
+        all.sort_by(|a, b| (&a.data, a.devices.start()).cmp(&(&b.data, b.devices.start())));
+        all
+    }
+
+    #[test]
+    fn budgets_are_those_of_a_scan_over_all_declarations() {
+        let all = declarations();
+        let budgets = Budgets::new(&all);
+        for (data, device) in ["a", "b", "c"].into_iter().flat_map(|d| (0..90).map(move |i| (d, i)))
+        {
+            let own = all.iter().filter(|d| d.data == data && d.devices.contains(&device));
+            let largest = own.map(|d| d.budget.epsilon).max_by(f64::total_cmp);
+            let found = budgets.device(data, device).declared;
+            assert_eq!(found, largest.unwrap_or(f64::INFINITY), "{data} {device}");
+        }
+    }
+
+    #[test]
+    fn each_device_is_counted_once() {
+        let all = declarations();
+        let once =
+            |(data, range): (_, RangeInclusive<u32>)| range.map(move |device| (data, device));
+        let found: Vec<_> = distinct(&all).into_iter().flat_map(once).collect();
+        let a = (0..80).map(|device| ("a", device));
+        let expected: Vec<_> = a.chain([5, 6, 9].map(|device| ("b", device))).collect();
+        assert_eq!(found, expected);
+    }
 }

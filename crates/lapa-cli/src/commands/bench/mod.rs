@@ -24,8 +24,8 @@ use crate::progress::Mode;
 
 /// Measure the engine's speed on this machine.
 ///
-/// Gradients: the paper's CNN, batches of 400, one core. Rounds: 15 devices of 3000–5000 samples,
-/// batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates of these
+/// Gradients and evaluation: the paper's CNN, batches of 400, one core. Rounds: 15 devices of
+/// 3000–5000 samples, batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates of these
 /// devices relative to such a round, and of computing the links of 100,000 devices. Control: time to
 /// evaluate powers over 200 rounds, and DDPG steps (an action and an update each) with hidden layers
 /// and batches of 64 and 256. Scale (only if asked for): private runs over the air with up to a
@@ -156,7 +156,8 @@ fn worker(norm: Norm, data: &Dataset) -> Result<(Worker, Vec<f32>), Failure> {
     Ok((Worker::new(Arc::new(network)), parameters))
 }
 
-/// Samples per second of the three gradients, and of a large matrix product for scale.
+/// Samples per second of the three gradients and of an evaluation, and a large matrix product for
+/// scale.
 fn gradients(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let data = bench.data;
     let samples: Vec<u32> = (0..BATCH as u32).collect();
@@ -169,7 +170,8 @@ fn gradients(bench: &mut Bench<'_>) -> Result<(), Failure> {
     const SIDE: usize = 512;
     let (a, b) = (vec![0.5f32; SIDE * SIDE], vec![0.25f32; SIDE * SIDE]);
     let mut c = vec![0f32; SIDE * SIDE];
-    let [batch_norm, group_norm, per_sample, product] = turns(
+    let (mut evaluated, s) = worker(Norm::Group, data)?;
+    let [batch_norm, group_norm, per_sample, evaluation, product] = turns(
         bench.budget,
         [
             &mut || {
@@ -181,6 +183,9 @@ fn gradients(bench: &mut Bench<'_>) -> Result<(), Failure> {
             &mut || {
                 black_box(per_sample.clipped_gradient(&r, batch, clip, &mut i));
             },
+            &mut || {
+                black_box(evaluated.evaluate(&s, &[], batch));
+            },
             &mut || lapa::model::matrix_product(SIDE, &a, &b, black_box(&mut c)),
         ],
     );
@@ -191,6 +196,7 @@ fn gradients(bench: &mut Bench<'_>) -> Result<(), Failure> {
         ("gradient_batch_norm_samples_per_s", per_second(&batch_norm)),
         ("gradient_group_norm_samples_per_s", per_second(&group_norm)),
         ("gradient_per_sample_samples_per_s", per_second(&per_sample)),
+        ("evaluation_samples_per_s", per_second(&evaluation)),
         ("per_sample_cost", median_ratio(&per_sample, &group_norm)),
         ("gemm_gflops", product_flops / median(product.iter().copied()) / 1e9),
         ("gemm_share", median_ratio(&product, &batch_norm) * batch_flops / product_flops),

@@ -12,10 +12,8 @@ use serde_json::{Map, Value};
 
 use super::{Limit, by_limit, limits, rate};
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Column, Format, count, paths, table};
+use crate::output::{self, Column, Format, count, paths};
 
-/// Devices shown in the text table before the rest is only counted.
-const MOST_ROWS: usize = 60;
 /// Images and labels of MNIST and its like: the size of the model follows from them.
 const SHAPE: (usize, usize, usize) = (28, 28, 10);
 
@@ -125,11 +123,11 @@ impl<'a> Table<'a> {
             let energy = format!("{:.3e}", row.energy_j);
             COLUMNS.iter().map(|(_, cell)| cell(row)).chain(passes).chain([energy]).collect()
         };
-        let shown: Vec<Vec<String>> = self.rows.iter().take(MOST_ROWS).map(cells).collect();
-        let mut text = table(&header.collect::<Vec<_>>(), &shown);
-        if self.rows.len() > MOST_ROWS {
-            text += &format!("… and {}\n", count(self.rows.len() - MOST_ROWS, "more device"));
-        }
+        // As ratios: decibels of a silent device would spoil a quantile.
+        let sinrs: Vec<f64> = self.links.iter().map(|link| link.sinr).collect();
+        let by: output::By = ("SINR", |sinr| format!("{:.1} dB", Db::of(sinr).0));
+        let header: Vec<&str> = header.collect();
+        let mut text = output::bounded(&header, &sinrs, by, |i| cells(&self.rows[i]));
         for line in self.summary() {
             text += &format!("{line}\n");
         }

@@ -12,6 +12,17 @@ use super::{Check, word};
 pub(super) fn batches(experiment: &Experiment, document: &Document) -> Check {
     let learn = &experiment.learn;
     let sampling = learn.sampling;
+    if learn.local_epochs > 1 && learn.update == Update::Gradient {
+        return Err(document.error(
+            &["learn.local_epochs", "learn.update"],
+            format!(
+                "`learn.local_epochs` = {} does not go with `learn.update` = \"gradient\", which \
+                 takes one batch in a round",
+                learn.local_epochs
+            ),
+            "remove local_epochs, or use learn.update = \"epoch\"",
+        ));
+    }
     if learn.update == Update::Epoch && sampling != BatchSampling::Fixed {
         return Err(document.error(
             &["learn.sampling", "learn.update"],

@@ -142,7 +142,7 @@ fn words_of_other_programs_are_understood() {
         ("learn.lr = 0.1", "did you mean `learn.learning_rate`?"),
         ("partition.alpha = 0.1", "did you mean `partition.dirichlet.concentration`?"),
         ("num_clients = 3", "did you mean `devices` of the scheme's table"),
-        ("learn.local_epochs = 3", "did you mean `learn.update = \"epoch\"`"),
+        ("learn.epochs = 3", "did you mean `learn.local_epochs`"),
         (
             "privacy.noise_multiplier = 1",
             "did you mean `privacy.epsilon`, or `privacy.initial_sigma`",

@@ -6,7 +6,9 @@
 
 use super::{Op, Pass, Saved, grow, row};
 use crate::model::kernels::conv_avx2::{self as kernel, Geometry};
-use crate::model::kernels::{Active, PADDING, add_scaled, has_fast_convolution, norm_squared};
+use crate::model::kernels::{
+    Active, PADDING, add_scaled, has_avx512, has_fast_convolution, norm_squared,
+};
 use crate::model::layer::Shape;
 
 /// Parameters as those of [`super::Conv`]: W (channels × inputs × kernel × kernel), then b.
@@ -18,13 +20,13 @@ pub(in crate::model) struct ConvPoolRelu {
 
 /// Calls a kernel with the kernel size as a constant.
 macro_rules! with_kernel_size {
-    ($size:expr, $function:ident($($argument:expr),* $(,)?)) => {
+    ($size:expr, $function:ident $(::<$flag:literal>)? ($($argument:expr),* $(,)?)) => {
         // SAFETY: `ConvPoolRelu::new` checked that the processor has AVX2, FMA and POPCNT, and
         // every list of active cells is filled for the same geometry just before it is used.
         unsafe {
             match $size {
-                3 => kernel::$function::<3>($($argument),*),
-                _ => kernel::$function::<5>($($argument),*),
+                3 => kernel::$function::<3 $(, $flag)?>($($argument),*),
+                _ => kernel::$function::<5 $(, $flag)?>($($argument),*),
             }
         }
     };
@@ -43,7 +45,7 @@ impl ConvPoolRelu {
         let pooled_len = |len: usize| (len + 1 - size) / 2;
         let pooled = Shape::new(channels, pooled_len(input.rows), pooled_len(input.cols));
         let start = |cell: usize| 2 * (cell / pooled.cols) * input.cols + 2 * (cell % pooled.cols);
-        let geometry = Geometry { input, pooled, kernel: size };
+        let geometry = Geometry { input, pooled, kernel: size, wide: has_avx512() };
         if !geometry.fits_offsets() {
             return None;
         }
@@ -52,7 +54,7 @@ impl ConvPoolRelu {
     }
 
     fn weights(&self) -> usize {
-        let Geometry { input, pooled, kernel } = self.geometry;
+        let Geometry { input, pooled, kernel, .. } = self.geometry;
         pooled.channels * input.channels * kernel * kernel
     }
 
@@ -105,7 +107,20 @@ impl Op for ConvPoolRelu {
             let x = &x[i * inputs..][..inputs + PADDING];
             let y = &mut y[i * outputs..][..outputs];
             let offsets = &mut saved.offsets[i * outputs..][..outputs];
-            with_kernel_size!(g.kernel, forward(g, &saved.packed, bias, x, y, offsets));
+            with_kernel_size!(g.kernel, forward::<true>(g, &saved.packed, bias, x, y, offsets));
+        }
+    }
+
+    /// As [`Op::forward`], without the winners.
+    fn infer(&self, p: &[f32], _: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved) {
+        let g = &self.geometry;
+        let (inputs, outputs) = (g.input.len(), g.pooled.len());
+        let (weights, bias) = p.split_at(self.weights());
+        grow(&mut saved.packed, g.forward_len());
+        g.pack_forward(weights, &mut saved.packed);
+        for (i, y) in y.chunks_exact_mut(outputs).take(n).enumerate() {
+            let x = &x[i * inputs..][..inputs + PADDING];
+            with_kernel_size!(g.kernel, forward::<false>(g, &saved.packed, bias, x, y, &mut []));
         }
     }
 

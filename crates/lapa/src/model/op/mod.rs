@@ -82,7 +82,8 @@ pub(super) trait Op: Send + Sync {
     /// Outputs of a training batch; fills `saved`.
     fn forward(&self, parameters: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved);
 
-    /// Outputs of an evaluation batch; only batch norm differs from [`Op::forward`].
+    /// Outputs of an evaluation batch, with nothing kept for a backward pass. Those of batch norm
+    /// follow from `statistics`; all others are those of [`Op::forward`], bit by bit.
     fn infer(
         &self,
         parameters: &[f32],

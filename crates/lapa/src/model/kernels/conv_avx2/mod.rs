@@ -1,7 +1,7 @@
 //! Convolution + 2×2 max-pool + relu for AVX2 and FMA, one sample at a time.
 //!
-//! `forward`: 8 output columns per vector on planar data, 5 output channels × 2 rows in registers,
-//! no im2col; pooling and relu happen on the two rows before they are stored.
+//! `forward`: 8 output columns per vector on planar data, 5 output channels × 2 rows in registers
+//! (with AVX-512 10 channels, both rows in one vector), no im2col; pooling and relu happen on the two rows before they are stored.
 //! `gradient` and `input_gradient`: after pooling only one conv output in four carries gradient,
 //! fewer after relu. The cells that do are compacted first, and only they are visited.
 //!
@@ -31,6 +31,8 @@ pub(in crate::model) struct Geometry {
     pub pooled: Shape,
     /// Kernel height and width.
     pub kernel: usize,
+    /// Use of AVX-512 in the forward pass, which gives the same bits.
+    pub wide: bool,
 }
 
 impl Geometry {
@@ -84,17 +86,15 @@ impl Geometry {
         self.input.len() + super::PADDING
     }
 
-    fn weight(&self, co: usize, ci: usize, ky: usize, kx: usize) -> usize {
-        ((co * self.input.channels + ci) * self.kernel + ky) * self.kernel + kx
-    }
-
-    /// Calls `f(plain index, co, ci, ky, kx)` for every weight.
+    /// Calls `f(plain index, co, ci, ky, kx)` for every weight, in order.
     fn for_each_weight(&self, mut f: impl FnMut(usize, usize, usize, usize, usize)) {
+        let mut plain = 0;
         for co in 0..self.pooled.channels {
             for ci in 0..self.input.channels {
                 for ky in 0..self.kernel {
                     for kx in 0..self.kernel {
-                        f(self.weight(co, ci, ky, kx), co, ci, ky, kx);
+                        f(plain, co, ci, ky, kx);
+                        plain += 1;
                     }
                 }
             }
@@ -104,12 +104,12 @@ impl Geometry {
     /// Weights for the forward pass: blocks of [`BLOCK`] output channels, the block innermost.
     pub fn pack_forward(&self, weights: &[f32], packed: &mut [f32]) {
         let taps = self.taps();
-        self.for_each_weight(|plain, co, ci, ky, kx| {
+        for (co, weights) in weights.chunks_exact(taps).enumerate() {
             let block = co / BLOCK * BLOCK;
             let width = BLOCK.min(self.pooled.channels - block);
-            let tap = (ci * self.kernel + ky) * self.kernel + kx;
-            packed[block * taps + tap * width + (co - block)] = weights[plain];
-        });
+            let own = packed[block * taps + co - block..].iter_mut().step_by(width);
+            own.zip(weights).for_each(|(packed, &weight)| *packed = weight);
+        }
     }
 
     /// Weights for the input gradient: channels innermost, kernel rows [`Self::spread`] apart,
