@@ -1,7 +1,7 @@
 use std::fs;
 use std::ops::ControlFlow;
 
-use lapa::config::Experiment;
+use lapa::config::{Experiment, Override};
 use lapa::data::DataName;
 use lapa::run::Run;
 
@@ -24,25 +24,28 @@ const CERTIFIED: &str = r#"
     privacy = { basis = "certified", epsilon = 8 }
     learn = { clip = "sample", learning_rate = 5 }
 "#;
-const VIRTUAL: &str = r#"
-    partition.scheme = "virtual"
-    partition.virtual = { devices = 8, samples = 60 }
-"#;
+const VIRTUAL: [&str; 3] =
+    ["partition.scheme=virtual", "partition.virtual.devices=8", "partition.virtual.samples=60"];
 const PLAIN: &str = r#"
     privacy = "none"
     observe.devices = "summary"
 "#;
 
-fn begin(folder: &Path, more: &str) -> Run {
-    let experiment = Experiment::from_toml(&format!("{SMALL}{more}"), "test", &[]).unwrap();
+fn begin(folder: &Path, more: &str, flags: &[&str]) -> Run {
+    let flags: Vec<_> = flags.iter().map(|flag| Override::parse(flag).unwrap()).collect();
+    let experiment = Experiment::from_toml(&format!("{SMALL}{more}"), "test", &flags).unwrap();
     let data = lapa::data::load(&DataName::Synthetic, &mut |_| {}).unwrap();
     Run::create(experiment, data, folder).unwrap()
 }
 
 fn page(name: &str, more: &str) -> String {
+    page_with(name, more, &[])
+}
+
+fn page_with(name: &str, more: &str, flags: &[&str]) -> String {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join(name);
-    let run = begin(&folder, more);
+    let run = begin(&folder, more, flags);
     lapa_report::run::execute(run, &mut |_| ControlFlow::Continue(())).unwrap();
     let run = FinishedRun::open(&folder).unwrap();
     let path = run.write_page(None).unwrap();
@@ -91,7 +94,7 @@ fn captions_and_badges_are_true_of_a_certified_run() {
 
 #[test]
 fn shared_records_are_not_said_to_be_different() {
-    let html = page("virtual", &format!("{CERTIFIED}{VIRTUAL}"));
+    let html = page_with("virtual", CERTIFIED, &VIRTUAL);
     for text in [
         "Proven for one record of the worst device, not for an image that several devices hold: ε ≤ 8",
         "It is no guarantee for an image that several devices hold.",
@@ -117,7 +120,7 @@ fn without_noise_nothing_is_proved_and_nothing_is_drawn_of_it() {
 fn an_unfinished_run_has_no_page_and_says_how_to_go_on() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("r");
-    drop(begin(&folder, SWITCH));
+    drop(begin(&folder, SWITCH, &[]));
     let error = FinishedRun::open(&folder).err().unwrap().to_string();
     assert!(error.contains(&format!("lapa run --resume {}", folder.display())), "{error}");
     let error = FinishedRun::open(place.path()).err().unwrap().to_string();
