@@ -7,7 +7,9 @@ use clap::Args;
 use lapa_study::beyond::{Comparison, Noise, Policy, Row};
 use lapa_study::cell::Cell;
 use lapa_study::execute::Executed;
-use lapa_study::paper::{self, FIGURES, FIRST_SEED, Reading, Seen, Selection, Settings, Verdict, reading};
+use lapa_study::paper::{
+    self, FIGURES, FIRST_SEED, Reading, Seen, Selection, Settings, Verdict, reading,
+};
 use serde_json::json;
 
 use super::run::flow;
@@ -93,9 +95,9 @@ struct Shard {
 impl Shard {
     /// `1/4`
     fn parse(text: &str) -> Result<Self, String> {
-        let numbers = text.split_once('/').and_then(|(part, of)| {
-            Some(Self { part: part.parse().ok()?, of: of.parse().ok()? })
-        });
+        let numbers = text
+            .split_once('/')
+            .and_then(|(part, of)| Some(Self { part: part.parse().ok()?, of: of.parse().ok()? }));
         numbers
             .filter(|shard| (1..=1000).contains(&shard.of) && (1..=shard.of).contains(&shard.part))
             .ok_or_else(|| "use I/N with I from 1 to N and N up to 1000, such as 1/4".into())

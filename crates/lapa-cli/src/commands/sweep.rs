@@ -121,7 +121,9 @@ fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
     let settled = results.any(|result| result.accuracy_last5.is_some());
     type Column = (&'static str, fn(&Point) -> Option<String>);
     let mut columns: Vec<Column> = vec![
-        (">final accuracy", |p| Some(with_interval(p.result.as_ref()?.accuracy_final, 100.0, 2, " %"))),
+        (">final accuracy", |p| {
+            Some(with_interval(p.result.as_ref()?.accuracy_final, 100.0, 2, " %"))
+        }),
         (">last five", |p| Some(with_interval(p.result.as_ref()?.accuracy_last5?, 100.0, 2, " %"))),
         (OVER_FIRST, |p| Some(with_interval(p.over_first.as_ref()?.mean, 100.0, 2, ""))),
         (">final loss", |p| Some(with_interval(p.result.as_ref()?.loss_final, 1.0, 4, ""))),

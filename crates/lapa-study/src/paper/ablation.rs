@@ -17,9 +17,8 @@ const MIXES: [u32; 3] = [5, 0, 15];
 fn parts(iid: u32) -> [Curve; 5] {
     let named = |name: &str, curve: Curve| Curve { name: name.into(), ..curve };
     let lapa = || Allocator::Lapa.curve(BASE, SIGMA);
-    let silent = |curve: Curve| {
-        curve.with("privacy.lapa.proportional=0").with("privacy.lapa.integral=0")
-    };
+    let silent =
+        |curve: Curve| curve.with("privacy.lapa.proportional=0").with("privacy.lapa.integral=0");
     let optimal = Curve::new("optimal split", BASE).with("privacy.allocator=optimal-split");
     [
         named("uniform", Allocator::Uniform.curve(BASE, SIGMA)),
@@ -44,10 +43,10 @@ pub fn curves() -> Vec<Curve> {
 }
 
 pub fn chapter(seen: &Seen) -> Chapter {
-    let panels = MIXES.into_iter().fold(
-        Panels::new("Parts of LAPA").columns(3).share_y(),
-        |panels, iid| panels.panel(convergence_figure(seen, &mix(iid), &parts(iid))),
-    );
+    let panels =
+        MIXES.into_iter().fold(Panels::new("Parts of LAPA").columns(3).share_y(), |panels, iid| {
+            panels.panel(convergence_figure(seen, &mix(iid), &parts(iid)))
+        });
     let rows = (0..5).map(|part| {
         let curves = MIXES.map(|iid| parts(iid)[part].clone());
         (curves[0].name.clone(), curves.to_vec())
@@ -79,10 +78,6 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
             "LAPA's split over devices helps",
             of("split alone over uniform", [1, 0]),
         ),
-        Claim::new(
-            "14b",
-            "LAPA's schedule over rounds helps",
-            of("both over split alone", [3, 1]),
-        ),
+        Claim::new("14b", "LAPA's schedule over rounds helps", of("both over split alone", [3, 1])),
     ]
 }

@@ -63,14 +63,12 @@ fn readings(rows: &[Row]) -> Vec<&'static Reading> {
 fn overview(rows: &[Row]) -> Tiles {
     let readings = readings(rows);
     let names = readings.iter().map(|reading| reading.name.clone());
-    let tiles = rows.iter().filter(|row| !row.is_empty()).fold(
-        Tiles::new("", names),
-        |tiles, row| {
+    let tiles =
+        rows.iter().filter(|row| !row.is_empty()).fold(Tiles::new("", names), |tiles, row| {
             let under = |reading: &&Reading| row.iter().find(|v| v.reading == reading.name);
             let marks = readings.iter().map(|reading| under(reading).map(mark)).collect();
             tiles.row(format!("{}  {}", row[0].claim, row[0].statement), marks)
-        },
-    );
+        });
     tiles
         .legend(Tone::For, "holds")
         .legend(Tone::MaybeFor, "leans to it (part, or not sure)")
@@ -117,7 +115,11 @@ fn named(row: &Row, standing: Standing) -> Option<String> {
         .map(|verdict| verdict.reading.as_str())
         .collect();
     let (last, others) = names.split_last()?;
-    Some(if others.is_empty() { (*last).into() } else { format!("{} and {last}", others.join(", ")) })
+    Some(if others.is_empty() {
+        (*last).into()
+    } else {
+        format!("{} and {last}", others.join(", "))
+    })
 }
 
 /// Where a claim holds, in words.

@@ -29,8 +29,8 @@ use lapa::config::ConfigError;
 
 pub use chapter::{Chapter, Drawing, Picture};
 pub(crate) use chapter::{band, shown, shown_gain};
-pub use complexity::{Complexity, measure as measure_complexity};
 pub use claim::{Claim, Contrast};
+pub use complexity::{Complexity, measure as measure_complexity};
 pub use curve::{Base, Curve, FIRST_SEED, MAP_SEEDS, Settings};
 pub use reading::Reading;
 pub use verdict::{Comparison, Standing, Tested, Verdict, Word};

@@ -107,7 +107,11 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
         Claim::new("5a", "Optimized power beats average power", Vec::new()),
         Claim::new("5b", "LAPA beats ARB at average power", Vec::new()),
         Claim::new("5c", "LAPA with optimized power beats ARB at average power", Vec::new()),
-        Claim::new("5d", "Learned powers beat powers in closed form: learning is required", Vec::new()),
+        Claim::new(
+            "5d",
+            "Learned powers beat powers in closed form: learning is required",
+            Vec::new(),
+        ),
         Claim::new("11", "No release has less noise than its budget asks for", Vec::new()),
         Claim::new("13", "NOMA needs less airtime than taking turns", Vec::new()),
     ];

@@ -30,9 +30,9 @@ pub fn chapter(seen: &Seen) -> Chapter {
     let accuracy = Figure::new("Accuracy", label, "Test accuracy").percent().log_x();
     let bound = Figure::new("Noise terms of the bound", label, "J").log_x().log_y();
     let lines = POWERS_W.map(|power_w| (power_w, curve(power_w)));
-    let accuracy =
-        against(seen, "LAPA", lines.clone()).into_iter().fold(accuracy, Figure::line);
-    let points = lines.into_iter().filter_map(|(x, curve)| Some(band(x, &seen.each(&curve, objective)?)));
+    let accuracy = against(seen, "LAPA", lines.clone()).into_iter().fold(accuracy, Figure::line);
+    let points =
+        lines.into_iter().filter_map(|(x, curve)| Some(band(x, &seen.each(&curve, objective)?)));
     let bound = bound.line(Series::with_band("LAPA", points));
     let columns = POWERS_W.map(|power_w| format!("{} mW", (1e4 * power_w).round() / 10.0));
     let rows = [("LAPA".to_owned(), curves())];

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Claim, Contrast};
 use super::Seen;
+use super::claim::{Claim, Contrast};
 use crate::statistics::{Estimate, LEVEL, detectable, holm, p_above_zero};
 
 /// A claim under one reading, and what we saw.
@@ -198,7 +198,8 @@ fn correct(comparisons: &mut [Comparison]) {
 fn combined(comparisons: &[Comparison]) -> Option<Tested> {
     let each: Vec<Vec<f64>> = comparisons.iter().map(Comparison::shifted).collect::<Option<_>>()?;
     let seeds = each.first()?.len();
-    let mean = |seed: usize| each.iter().map(|values| values[seed]).sum::<f64>() / each.len() as f64;
+    let mean =
+        |seed: usize| each.iter().map(|values| values[seed]).sum::<f64>() / each.len() as f64;
     Tested::of(&(0..seeds).map(mean).collect::<Vec<_>>())
 }
 

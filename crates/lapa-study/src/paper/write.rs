@@ -73,7 +73,8 @@ pub fn write_all(
     }
     for figure in &selection.figures {
         let mut chapter = (figure.chapter)(seen);
-        let own: BTreeSet<&str> = (figure.claims)(Scope::Map).iter().map(|claim| claim.id).collect();
+        let own: BTreeSet<&str> =
+            (figure.claims)(Scope::Map).iter().map(|claim| claim.id).collect();
         let own = verdicts.iter().filter(|verdict| own.contains(verdict.claim.as_str()));
         chapter.tables.extend(own.map(map::comparison_table));
         chapters.push(chapter);

@@ -159,8 +159,8 @@ fn leave_one_out_angles_are_those_to_the_mean_of_the_others() {
             others.map(|o| f64::from(samples[o]) * f64::from(gradients[o][at])).sum()
         };
         let (mut inner, mut rest, mut own) = (0.0, 0.0, 0.0);
-        for at in 0..3 {
-            let (g, m) = (f64::from(gradients[device][at]), others(at));
+        for (at, g) in gradients[device].iter().enumerate() {
+            let (g, m) = (f64::from(*g), others(at));
             (inner, rest, own) = (inner + g * m, rest + m * m, own + g * g);
         }
         let angle = (inner / (rest * own).sqrt()).acos();

