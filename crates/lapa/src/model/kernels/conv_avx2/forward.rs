@@ -310,7 +310,6 @@ fn pool_relu(top: __m256, bottom: __m256, patch: i32, width: i32) -> (__m128, __
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 mod tests {
     use rand::RngExt;
 
