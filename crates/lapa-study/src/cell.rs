@@ -122,7 +122,7 @@ impl Cell {
         &self.experiment
     }
 
-    /// About how many samples pass the network, as if all cost the same; `data` has the sizes.
+    /// About how many samples it trains on, or what costs as much; `data` has the sizes.
     pub fn work(&self, data: &Dataset) -> f64 {
         let (run, learn) = (&self.experiment.run, &self.experiment.learn);
         let share = match learn.update {
@@ -132,7 +132,8 @@ impl Cell {
         let clip = if learn.clip == Clip::Sample { 1.1 } else { 1.0 };
         let samples = self.samples().unwrap_or(data.train.len() as f64);
         let trained = f64::from(run.rounds) * run.participation * share * clip * samples;
-        let evaluated = f64::from(run.rounds.div_ceil(run.evaluate_every)) * data.test.len() as f64;
+        let evaluations = f64::from(run.rounds.div_ceil(run.evaluate_every));
+        let evaluated = FORWARD * evaluations * data.test.len() as f64;
         let pilot = if self.experiment.control.needs_pilot() { trained + PILOT_WORK } else { 0.0 };
         trained + evaluated + pilot
     }
@@ -199,6 +200,9 @@ pub enum CellEvent<'a> {
     /// So many rounds are done.
     Round(u32),
 }
+
+/// Cost of evaluating a sample over that of training on it.
+const FORWARD: f64 = 1.0 / 3.0;
 
 /// Cost of a pilot's digits and an optimizer's steps, in samples.
 const PILOT_WORK: f64 = 400_000.0;

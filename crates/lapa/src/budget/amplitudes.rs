@@ -68,7 +68,10 @@ impl Amplitudes {
         experiment.transmit.uplink.is_analog().then(|| Self {
             steps: match experiment.learn.update {
                 Update::Gradient => 1,
-                Update::Epoch => (1.0 / experiment.learn.batch_fraction).round().max(1.0) as u32,
+                Update::Epoch => {
+                    let batches = (1.0 / experiment.learn.batch_fraction).round().max(1.0) as u32;
+                    batches.saturating_mul(experiment.learn.local_epochs)
+                }
             },
             excess: excess(experiment),
             coordinates,

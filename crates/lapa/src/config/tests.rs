@@ -429,10 +429,6 @@ fn a_budget_makes_a_run_private_by_the_basis_of_its_profile() {
 fn what_proves_nothing_is_refused_with_the_reason() {
     for (text, expected) in [
         ("learn.local_epochs = 5", "does not go with `learn.update` = \"gradient\""),
-        (
-            "learn = { update = \"epoch\", local_epochs = 5 }\ntransmit.uplink = \"analog\"",
-            "scales amplitudes by what one local epoch may sum",
-        ),
         ("learn.update = \"epoch\"\nprivacy.epsilon = 8", "requires `learn.update` = \"gradient\""),
         ("learn.clip = \"device\"\nprivacy.epsilon = 8", "requires `learn.clip` = \"sample\""),
         (

@@ -126,18 +126,6 @@ pub(super) fn amplitudes(experiment: &Experiment, document: &Document) -> Check 
             "use learn.clip = \"device\" or \"sample\", or transmit.uplink = \"digital\"",
         ));
     }
-    if uplink.is_analog() && experiment.learn.local_epochs > 1 {
-        return Err(document.error(
-            &["transmit.uplink", "learn.local_epochs"],
-            format!(
-                "`transmit.uplink` = {} scales amplitudes by what one local epoch may sum, but \
-                 `learn.local_epochs` = {}",
-                word(uplink),
-                experiment.learn.local_epochs
-            ),
-            "use learn.local_epochs = 1, or transmit.uplink = \"digital\"",
-        ));
-    }
     Ok(())
 }
 

@@ -11,8 +11,8 @@ fn unknown_radio_keys_get_the_nearest_one() {
                  base_gain_dbi, device_gain_dbi, noise_power_w, fading, redraw_every";
     let transmit = "uplink, power_w, max_power_w, access, receiver, perfect_sic, sic_order, scale, \
                     modulation, symbol_rate_hz, analog, digital, signal";
-    let aggregate = "rule, ser_threshold, sinr_threshold_db, below_threshold, none_selected, renormalize, wasserstein, kl, js, \
-         noise-aware";
+    let aggregate = "rule, ser_threshold, sinr_threshold_db, below_threshold, none_selected, renormalize, fedadp, \
+         wasserstein, kl, js, noise-aware";
     for (text, place, key, expected, help) in [
         ("[radio]\nantenas = 3\n", "2:1", "radio.antenas", radio, "did you mean `antennas`?"),
         (

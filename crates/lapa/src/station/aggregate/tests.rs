@@ -170,7 +170,8 @@ fn leave_one_out_angles_are_those_to_the_mean_of_the_others() {
     let expected = parts.map(|part| part / parts.iter().sum::<f64>());
     let by = |reference| FedAdp::new(3).to(reference).by_angles(&[0, 1, 2], &samples, &gradients);
     assert_close(&by(Reference::LeaveOneOut), &expected, 1e-12);
-    assert!(by(Reference::Mean)[2] > 0.9 && expected[2] < 0.1, "{expected:?}");
+    // Its share of the samples is a third, and here no device agrees with the others.
+    assert!(by(Reference::Mean)[2] > 0.9 && expected[2] < 0.34, "{expected:?}");
 }
 
 /// A mean of angles of π is not above π, or a run could not be resumed.
