@@ -18,7 +18,7 @@ fn a_quick_look_gives_the_same_bytes_and_runs_nothing_twice() {
     let arguments = ["reproduce", "overhead", "workflow", "--quick", "--out", "r"];
     let assert = lapa(folder).args(arguments).assert().success();
     let errors = stderr(assert);
-    assert!(errors.contains("1 run (0 already finished)"), "{errors}");
+    assert!(errors.contains("2 runs (0 already finished)"), "{errors}");
     let verdicts = fs::read_to_string(folder.join("r/verdicts.json")).unwrap();
     assert_eq!(verdicts, GOLDEN);
     let page = fs::read_to_string(folder.join("r/report.html")).unwrap();
@@ -27,7 +27,7 @@ fn a_quick_look_gives_the_same_bytes_and_runs_nothing_twice() {
     assert!(drawing.contains(">87.5 kB each<") && !drawing.contains('{'), "{drawing}");
     // Again: the cell is there, and the bytes are the same.
     let errors = stderr(lapa(folder).args(arguments).assert().success());
-    assert!(errors.contains("1 run (1 already finished)"), "{errors}");
+    assert!(errors.contains("2 runs (2 already finished)"), "{errors}");
     assert_eq!(fs::read_to_string(folder.join("r/verdicts.json")).unwrap(), GOLDEN);
 }
 

@@ -60,10 +60,11 @@ pub fn write_all(
     if selection.readings.len() > 1 {
         chapters.push(map::chapter(&maps));
     }
-    if !verdicts.is_empty() {
-        let table = verdict_table(&verdicts);
-        chapters.push(Chapter::new("Verdicts", scope(seen)).table(table));
-    }
+    chapters.push(if verdicts.is_empty() {
+        Chapter::new("Setting", scope(seen))
+    } else {
+        Chapter::new("Verdicts", scope(seen)).table(verdict_table(&verdicts))
+    });
     if let Some(drawing) = overview(&verdicts) {
         let text = "The gains for which the paper gives a number, next to ours.";
         let caption =

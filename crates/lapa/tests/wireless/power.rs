@@ -29,6 +29,7 @@ fn updates_keep_to_their_power() {
         (&["learn.clip=device", "learn.update=epoch"], 4, true),
         (&["learn.clip=sample"], 1, true),
         (&["learn.clip=sample", "learn.update=epoch"], 4, true),
+        (&["learn.clip=sample", "learn.update=epoch", "learn.local_epochs=2"], 8, true),
         (&["learn.sampling=full", "learn.batch_fraction=1"], 1, true),
         // Batches of about 15 to 30 samples and of about 1: only their mean is bounded.
         (&["learn.sampling=poisson"], 1, false),

@@ -77,8 +77,9 @@ fn a_fixed_scale_keeps_the_noise_of_the_channel_constant() {
 /// Scale 1: whatever artificial noise there is room for, the receiver's noise is √ν.
 #[test]
 fn a_scale_of_one_sends_coordinates_as_they_are() {
-    let changes = ["transmit.uplink=analog", "transmit.scale=unit", "privacy.initial_sigma=0.2"];
-    let mut recording = Recording::new(&[&PAPER[..], &changes].concat());
+    let radio = ["transmit.uplink=analog", "transmit.scale=unit"];
+    let privacy = ["profile=paper", "privacy.allocator=lapa", "privacy.initial_sigma=0.2"];
+    let mut recording = Recording::new(&[&privacy[..], &radio].concat());
     let mut quiet = 0;
     for record in &recording.rounds(4) {
         for device in devices(record) {
