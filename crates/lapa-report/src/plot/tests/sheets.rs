@@ -203,3 +203,33 @@ fn pictures_are_small_paths_with_labels() {
     let empty = Pictures::new("", 28, []).save(&dir.path().join("e"));
     assert!(matches!(empty, Err(PlotError::NoPoints { .. })));
 }
+
+#[test]
+fn tiles_stand_where_their_rows_and_columns_meet() {
+    let tile = |tone, text: &str| Some(Tile { tone, text: text.into() });
+    let columns = ["σ₀ = 0.05: LAPA over ARB", "σ₀ = 0.2: LAPA over ARB", "", "MNIST: a & b"];
+    let tiles = Tiles::new("Claims", columns.map(str::to_owned))
+        .row(
+            "main",
+            vec![
+                tile(Tone::For, "+1.5"),
+                tile(Tone::MaybeFor, "+0.2"),
+                None,
+                tile(Tone::Unknown, ""),
+            ],
+        )
+        .row("a reading with a long name", vec![None, tile(Tone::MaybeAgainst, "-0.3"), None, None])
+        .row("small", vec![tile(Tone::Against, "-12.7"), None, None, tile(Tone::For, "+100.25")])
+        .legend(Tone::For, "shown")
+        .legend(Tone::Against, "contradicted");
+    let svg = saved(|stem| tiles.save(stem));
+    let texts = texts(&svg);
+    for text in ["Claims", "main", "+1.5", "-12.7", "MNIST: a &amp; b", "contradicted"] {
+        assert!(texts.iter().any(|t| t == text), "{text}: {texts:?}");
+    }
+    // Two tiles and the one of the legend.
+    assert_eq!(svg.matches("#0072b2").count(), 2 * 3, "fill and border of each");
+    let empty = Tiles::new("", columns.map(str::to_owned)).row("main", vec![None; 4]);
+    let place = tempfile::tempdir().unwrap();
+    assert!(matches!(empty.save(&place.path().join("p")), Err(PlotError::NoPoints { .. })));
+}
