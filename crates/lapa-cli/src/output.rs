@@ -134,7 +134,7 @@ pub const MOST_ROWS: usize = 60;
 /// Rows of each end.
 const END: usize = 10;
 
-/// What the rows of a bounded table are sorted by: the word for it, and how a value is shown.
+/// Order of the rows of a bounded table: the word for it, and how a value is shown.
 pub type By = (&'static str, fn(f64) -> String);
 
 /// A plain table of devices, `row(i)` for `values[i]`. Of more than [`MOST_ROWS`] it shows those of

@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// What is hidden from the compiler is what is looked for.
+    /// Paths that are hidden from the compiler are those that are looked for.
     #[test]
     fn this_machine_has_the_folders_of_crates_and_project() {
         let machine = Machine::here().unwrap();

@@ -122,7 +122,7 @@ fn named(row: &Row, standing: Standing) -> Option<String> {
     })
 }
 
-/// Where a claim holds, in words.
+/// The readings in which a claim holds, in words.
 pub(super) fn sentence(row: &Row) -> String {
     let tested = row.iter().filter(|verdict| verdict.standing != Standing::NotTested).count();
     let holds = row.iter().filter(|verdict| verdict.standing == Standing::Holds).count();
