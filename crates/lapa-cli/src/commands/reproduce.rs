@@ -26,9 +26,9 @@ use crate::progress::Mode;
 /// reading of what the paper leaves open (experiments/paper/readings.toml) that bears on it: where
 /// does it hold?
 ///
-/// Figures: workflow, mechanism, layout, aggregation, noise-levels, heterogeneity, noise-control,
-/// total-power, complexity, overhead, learning-rate, as-printed. Separately: beyond, which compares
-/// policies at equal proven privacy on devices of full size.
+/// Figures: workflow, mechanism, layout, aggregation, beda, noise-levels, heterogeneity, ablation,
+/// noise-control, total-power, complexity, overhead, learning-rate, as-printed. Separately: beyond,
+/// which compares policies at equal proven privacy on devices of full size.
 ///
 ///   lapa reproduce --quick                  preview of every figure in a few minutes
 ///   lapa reproduce noise-levels --seeds 3   one figure, as near to the text as it trains
