@@ -133,7 +133,7 @@ pub struct Comparison {
     pub paper: Option<f64>,
     /// Slack: the claim holds for a difference above minus this.
     pub margin: f64,
-    /// The difference of each seed; none where cells are missing.
+    /// The difference of each seed; none where cells are missing or one has no such number.
     pub values: Option<Vec<f64>>,
     /// Their mean, with its two-sided 95 % interval.
     pub ours: Option<Estimate>,
@@ -153,6 +153,7 @@ impl Comparison {
         let cells = contrast.curves.iter().map(|curve| seen.finished(curve));
         let cells: Option<Vec<_>> = cells.collect();
         let values = cells.map(|cells| (contrast.measure)(&cells));
+        let values = values.filter(|values| values.iter().all(|value| value.is_finite()));
         let ours = Estimate::of_each(values.clone());
         let shifted = values.as_ref().map(|values| shifted(values, contrast.margin));
         let paper_in_interval =
