@@ -55,8 +55,18 @@ pub struct Folder {
 /// The lock of a folder, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct FolderLock {
-    _folder: Option<File>,
-    _file: Option<File>,
+    folder: Option<File>,
+    file: Option<File>,
+}
+
+impl Drop for FolderLock {
+    /// Unlocks explicitly: a child process that was forked, but is not yet running its own program,
+    /// has copies of the files, which would hold the lock a moment longer.
+    fn drop(&mut self) {
+        for file in [&self.folder, &self.file].into_iter().flatten() {
+            _ = file.unlock();
+        }
+    }
 }
 
 impl Folder {
@@ -195,7 +205,7 @@ impl Folder {
         let folder = locked(self.handle.to_lock(), File::try_lock)?;
         let file = self.lock_file(LOCK).map_err(|error| self.no_lock(error))?;
         file.try_lock()?;
-        Ok(FolderLock { _folder: folder, _file: Some(file) })
+        Ok(FolderLock { folder, file: Some(file) })
     }
 
     /// Locks the folder for reading, beside other readers. Nothing is written: it may be on a
@@ -209,7 +219,7 @@ impl Folder {
                 _ => return Err(self.no_lock(error)),
             },
         };
-        Ok(FolderLock { _folder: folder, _file: locked(file, File::try_lock_shared)? })
+        Ok(FolderLock { folder, file: locked(file, File::try_lock_shared)? })
     }
 
     fn no_lock(&self, error: io::Error) -> TryLockError {

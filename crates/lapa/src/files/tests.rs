@@ -130,3 +130,14 @@ fn a_file_that_promises_too_much_is_not_read() {
     let error = folder.read("big").unwrap_err().to_string();
     assert!(error.contains("4294967297 bytes") && error.contains("4294967296"), "{error}");
 }
+
+#[test]
+fn a_forked_child_does_not_hold_a_lock_that_was_dropped() {
+    let (_place, folder) = folder();
+    let lock = folder.lock().unwrap();
+    // A child between fork and exec has copies like these.
+    let copies = [&lock.folder, &lock.file].map(|file| file.as_ref().unwrap().try_clone().unwrap());
+    drop(lock);
+    drop(folder.lock().unwrap());
+    drop(copies);
+}
