@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::cell::Cell;
 use crate::paper::curve::{base, cells};
 use crate::paper::{
-    Base, Chapter, Curve, DATA, Drawing, Seen, Settings, band, figures_folder, shown, shown_gain,
-    write_json, write_pages,
+    Base, Chapter, Curve, DATA, Drawing, Evidence, Settings, band, figures_folder, shown,
+    shown_gain, write_json, write_pages,
 };
 use crate::report::{Badge, Entry, ReportError, Table};
 use crate::statistics::Estimate;
@@ -56,7 +56,7 @@ impl Policy {
 
 /// A way to combine artificial noise with channel noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noise {
+pub enum NoiseMode {
     /// The channel's noise comes on top and counts for nothing (κ = 0).
     Always,
     /// Artificial noise only fills up what the channel's leaves open (κ = 1).
@@ -65,7 +65,7 @@ pub enum Noise {
     Switch,
 }
 
-impl Noise {
+impl NoiseMode {
     /// All of them; the last only on request.
     pub const ALL: [Self; 3] = [Self::Always, Self::TopUp, Self::Switch];
 
@@ -85,7 +85,7 @@ pub struct Comparison {
     /// Policies.
     pub policies: Vec<Policy>,
     /// Noise modes.
-    pub noises: Vec<Noise>,
+    pub noises: Vec<NoiseMode>,
     /// Budgets ε of every device; δ is 1e-5.
     pub epsilons: Vec<f64>,
 }
@@ -94,14 +94,14 @@ impl Default for Comparison {
     fn default() -> Self {
         Self {
             policies: vec![Policy::Uniform, Policy::Lapa, Policy::Best],
-            noises: vec![Noise::Always, Noise::TopUp],
+            noises: vec![NoiseMode::Always, NoiseMode::TopUp],
             epsilons: vec![1.0, 2.0, 8.0],
         }
     }
 }
 
 /// One policy with one noise mode at one budget on one data set.
-fn curve(policy: Policy, noise: Noise, epsilon: f64, data: &str) -> Curve {
+fn curve(policy: Policy, noise: NoiseMode, epsilon: f64, data: &str) -> Curve {
     let name = format!("{}, {}", policy.name(), noise.name());
     let mut curve = Curve::new(name, policy.base())
         .with(format!("data.name={data}"))
@@ -110,7 +110,7 @@ fn curve(policy: Policy, noise: Noise, epsilon: f64, data: &str) -> Curve {
         curve = curve.with("privacy.allocator=arb");
     }
     match noise {
-        Noise::Always => curve,
+        NoiseMode::Always => curve,
         _ => {
             let noise = format!("control.noise={}", noise.name());
             curve.with("privacy.channel_trust=1").with(noise)
@@ -120,13 +120,13 @@ fn curve(policy: Policy, noise: Noise, epsilon: f64, data: &str) -> Curve {
 
 impl Comparison {
     /// Each policy with each noise mode.
-    fn methods(&self) -> impl Iterator<Item = (Policy, Noise)> {
+    fn methods(&self) -> impl Iterator<Item = (Policy, NoiseMode)> {
         let noises = |&policy| self.noises.iter().map(move |&noise| (policy, noise));
         self.policies.iter().flat_map(noises)
     }
 
     /// Every method at every budget on every data set.
-    fn all(&self) -> impl Iterator<Item = (Policy, Noise, f64, &'static str)> {
+    fn all(&self) -> impl Iterator<Item = (Policy, NoiseMode, f64, &'static str)> {
         let budgets =
             DATA.into_iter().flat_map(|(data, _)| self.epsilons.iter().map(move |&e| (data, e)));
         budgets.flat_map(|(data, epsilon)| {
@@ -141,19 +141,20 @@ impl Comparison {
     }
 
     /// Gains over uniform with the same noise mode, and costs of the cells.
-    fn rows(&self, seen: &Seen) -> Vec<Row> {
+    fn rows(&self, evidence: &Evidence) -> Vec<Row> {
         let row = |(policy, noise, epsilon, data)| {
             let of = curve(policy, noise, epsilon, data);
             let uniform = curve(Policy::Uniform, noise, epsilon, data);
-            let most =
-                |value: fn(&Summary) -> f64| seen.most(&of, |finished| value(&finished.summary));
-            let gains = (policy != Policy::Uniform).then(|| seen.gains(&uniform, &of));
+            let most = |value: fn(&Summary) -> f64| {
+                evidence.most(&of, |finished| value(&finished.summary))
+            };
+            let gains = (policy != Policy::Uniform).then(|| evidence.gains(&uniform, &of));
             Row {
                 data,
                 epsilon,
                 policy: policy.name(),
                 noise: noise.name(),
-                accuracy: Estimate::of_each(seen.accuracies(&of)),
+                accuracy: Estimate::of_each(evidence.accuracies(&of)),
                 gain: Estimate::of_each(gains.flatten()),
                 epsilon_provable: most(|run| run.privacy.epsilon_provable),
                 energy_j: most(|run| run.energy_j),
@@ -165,17 +166,17 @@ impl Comparison {
     }
 
     /// Draws, tabulates and writes `beyond.json`, `beyond.html`, `beyond.md` and figures to `out`.
-    pub fn write(&self, out: &Path, seen: &Seen) -> Result<Vec<Row>, ReportError> {
+    pub fn write(&self, out: &Path, evidence: &Evidence) -> Result<Vec<Row>, ReportError> {
         let folder = figures_folder(out)?;
-        let rows = self.rows(seen);
+        let rows = self.rows(evidence);
         let value = json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "seeds": seen.settings.seeds,
-            "quick": seen.settings.quick,
+            "seeds": evidence.settings.seeds,
+            "quick": evidence.settings.quick,
             "rows": rows,
         });
         write_json(&out.join("beyond.json"), &value)?;
-        let quick = if seen.settings.quick {
+        let quick = if evidence.settings.quick {
             " PREVIEW: few rounds and one seed; the last five evaluations, whose mean is shown, \
                  include rounds in which the model still learns fast."
         } else {
@@ -186,13 +187,13 @@ impl Comparison {
              round, on devices of full size. Noise `always` counts no channel noise; `top-up` \
              counts the receiver noise (κ = 1), which holds as long as no receiver is better than \
              declared. {} seeds.{quick}",
-            seen.settings.seeds
+            evidence.settings.seeds
         );
         let chapter = Chapter::new("Policies at equal proven privacy", text).picture(
             "beyond",
             "Compare each policy with uniform at the same ε. In the legend: the largest energy \
              that all devices together radiated.",
-            Drawing::Panels(self.panels(seen)),
+            Drawing::Panels(self.panels(evidence)),
         );
         let chapter = DATA
             .iter()
@@ -204,7 +205,7 @@ impl Comparison {
     }
 
     /// Accuracy over ε, with the energy of a run in the legend: three quantities in one plot.
-    fn panels(&self, seen: &Seen) -> Panels {
+    fn panels(&self, evidence: &Evidence) -> Panels {
         let mut panels = Panels::new("Privacy, accuracy and energy").columns(2);
         for (data, name) in DATA {
             let figure = Figure::new(name, "Proven ε of the worst device", "Test accuracy");
@@ -212,7 +213,7 @@ impl Comparison {
             for (policy, noise) in self.methods() {
                 let curves = self.epsilons.iter().map(|&e| (e, curve(policy, noise, e, data)));
                 let seen_of: Vec<_> =
-                    curves.filter_map(|(e, curve)| Some((e, seen.finished(&curve)?))).collect();
+                    curves.filter_map(|(e, curve)| Some((e, evidence.finished(&curve)?))).collect();
                 let points = seen_of.iter().map(|(epsilon, cells)| {
                     let values: Vec<f64> = cells.iter().map(|cell| cell.accuracy()).collect();
                     band(*epsilon, &values)
@@ -222,7 +223,7 @@ impl Comparison {
                 let energy = energy.map_or("–".into(), |energy| format!("{energy:.1} J"));
                 let label = format!("{}, {} ({energy})", policy.name(), noise.name());
                 let series = Series::with_band(label, points);
-                let series = if noise == Noise::Always { series } else { series.dashed() };
+                let series = if noise == NoiseMode::Always { series } else { series.dashed() };
                 figure = figure.line(series);
             }
             panels = panels.panel(figure);

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lapa_study::beyond::{Comparison, Noise, Policy, Row};
+use lapa_study::beyond::{Comparison, NoiseMode, Policy, Row};
 use lapa_study::cell::Cell;
 use lapa_study::execute::Executed;
 use lapa_study::paper::{
-    self, FIGURES, FIRST_SEED, Reading, Seen, Selection, Settings, Verdict, reading,
+    self, Evidence, FIGURES, FIRST_SEED, Reading, Selection, Settings, Verdict, reading,
 };
 use serde_json::json;
 
@@ -71,7 +71,7 @@ pub struct Arguments {
     policy: Vec<String>,
     /// For beyond: how artificial noise combines with channel noise [default: always,top-up].
     #[arg(long, value_name = "N,…", value_delimiter = ',',
-          value_parser = clap::builder::PossibleValuesParser::new(Noise::ALL.map(Noise::name)))]
+          value_parser = clap::builder::PossibleValuesParser::new(NoiseMode::ALL.map(NoiseMode::name)))]
     noise: Vec<String>,
     /// Folder of runs, figures and verdicts [default: runs/reproduce, or runs/reproduce-quick].
     #[arg(long, value_name = "DIR")]
@@ -174,8 +174,8 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
             mode.notice("timing DDPG steps …");
             complexity = paper::measure_complexity(&mut flow)?;
         }
-        let seen = Seen { settings, results: &executed.results, complexity };
-        let verdicts = paper::write_all(out, &selection, &seen).map_err(Failure::failed)?;
+        let evidence = Evidence { settings, results: &executed.results, complexity };
+        let verdicts = paper::write_all(out, &selection, &evidence).map_err(Failure::failed)?;
         report(&verdicts, &executed, out, arguments.printing.format)?;
     }
     finish(&executed, out)
@@ -199,14 +199,16 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
             Policy::ALL.into_iter().filter(|one| policy.iter().any(|p| p == one.name())).collect();
     }
     if !noise.is_empty() {
-        comparison.noises =
-            Noise::ALL.into_iter().filter(|one| noise.iter().any(|n| n == one.name())).collect();
+        comparison.noises = NoiseMode::ALL
+            .into_iter()
+            .filter(|one| noise.iter().any(|n| n == one.name()))
+            .collect();
     }
     let cells = comparison.cells(settings)?;
     let executed = run_cells(&cells, out, arguments.threads, mode)?;
     if !executed.stopped {
-        let seen = Seen { settings, results: &executed.results, complexity: None };
-        let rows = comparison.write(out, &seen).map_err(Failure::failed)?;
+        let evidence = Evidence { settings, results: &executed.results, complexity: None };
+        let rows = comparison.write(out, &evidence).map_err(Failure::failed)?;
         let value = json!({ "folder": out, "rows": rows });
         output::print(arguments.printing.format, &value, || {
             let header =

@@ -6,7 +6,7 @@ use super::allocators::Allocator;
 use super::chapter::{Chapter, Drawing, accuracy_table, convergence_figure};
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, Scope, Seen};
+use super::{Curve, Evidence, Scope};
 
 const BASE: Base = base!("paper/privacy.toml");
 const SIGMA: f64 = 0.2;
@@ -42,10 +42,10 @@ pub fn curves() -> Vec<Curve> {
     MIXES.into_iter().flat_map(parts).collect()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let panels =
         MIXES.into_iter().fold(Panels::new("Parts of LAPA").columns(3).share_y(), |panels, iid| {
-            panels.panel(convergence_figure(seen, &mix(iid), &parts(iid)))
+            panels.panel(convergence_figure(evidence, &mix(iid), &parts(iid)))
         });
     let rows = (0..5).map(|part| {
         let curves = MIXES.map(|iid| parts(iid)[part].clone());
@@ -61,7 +61,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
         ),
     )
     .picture("ablation", "Which part makes the gain?", Drawing::Panels(panels))
-    .table(accuracy_table(seen, "Part", MIXES.map(mix), rows))
+    .table(accuracy_table(evidence, "Part", MIXES.map(mix), rows))
 }
 
 pub fn claims(scope: Scope) -> Vec<Claim> {

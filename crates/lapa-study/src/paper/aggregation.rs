@@ -7,7 +7,7 @@ use super::chapter::{
 };
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, DATA, Scope, Seen};
+use super::{Curve, DATA, Evidence, Scope};
 
 const BASE: Base = base!("paper/aggregation.toml");
 
@@ -45,15 +45,15 @@ pub fn curves() -> Vec<Curve> {
     DATA.iter().flat_map(|(data, _)| methods(data)).collect()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let mut panels = Panels::new("Aggregation strategies").columns(2);
     for (data, name) in DATA {
-        panels = panels.panel(convergence_figure(seen, name, &methods(data)));
+        panels = panels.panel(convergence_figure(evidence, name, &methods(data)));
     }
     let mut gains = Panels::new("Gains over rounds").columns(2);
     for (data, name) in DATA {
         let [fedavg, others @ ..] = methods(data);
-        gains = gains.panel(gains_figure(seen, name, &fedavg, &others));
+        gains = gains.panel(gains_figure(evidence, name, &fedavg, &others));
     }
     let rows = by_data(|data| methods(data).into(), "");
     Chapter::new(
@@ -74,7 +74,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
         "A gain early in training need not last: at which round would you compare?",
         Drawing::Panels(gains),
     )
-    .table(accuracy_table(seen, "Method", data_names(), rows))
+    .table(accuracy_table(evidence, "Method", data_names(), rows))
 }
 
 pub fn claims(scope: Scope) -> Vec<Claim> {

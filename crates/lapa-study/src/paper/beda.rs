@@ -5,7 +5,7 @@ use lapa_report::plot::{Figure, Panels, Series};
 use super::chapter::{Chapter, Drawing, band, convergence_figure};
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, Scope, Seen};
+use super::{Curve, Evidence, Scope};
 
 const BASE: Base = base!("paper/aggregation.toml");
 
@@ -22,8 +22,8 @@ pub fn curves() -> Vec<Curve> {
 }
 
 /// Weight of the third of the devices with the worst links, over rounds and seeds.
-fn weight(seen: &Seen, curve: &Curve) -> Option<Series> {
-    let cells = seen.finished(curve)?;
+fn weight(evidence: &Evidence, curve: &Curve) -> Option<Series> {
+    let cells = evidence.finished(curve)?;
     let rounds = cells.iter().map(|cell| cell.rounds.len()).min()?;
     let points = (0..rounds).filter_map(|at| {
         let weights = cells.iter().map(|cell| cell.rounds[at].weight_of_worst);
@@ -34,12 +34,13 @@ fn weight(seen: &Seen, curve: &Curve) -> Option<Series> {
     (!points.is_empty()).then(|| Series::with_band(&curve.name, points))
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let rules = rules();
     let title = "Weight of the third with the worst links";
     let figure = Figure::new(title, "Round", "Sum of the weights").percent();
-    let weights = rules.iter().filter_map(|curve| weight(seen, curve)).fold(figure, Figure::line);
-    let accuracy = convergence_figure(seen, "Accuracy", &rules);
+    let weights =
+        rules.iter().filter_map(|curve| weight(evidence, curve)).fold(figure, Figure::line);
+    let accuracy = convergence_figure(evidence, "Accuracy", &rules);
     Chapter::new(
         "BEDA over noisy links",
         "BEDA gives weight to devices whose gradients point where the mean points. Bit errors make an \

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lapa_report::plot::{Figure, Forest, Panels, Scatter, Series, Tiles};
 
-use super::{Curve, DATA, Seen};
+use super::{Curve, DATA, Evidence};
 use crate::cell::Finished;
 use crate::report::{ReportError, Table, write};
 use crate::statistics::Estimate;
@@ -94,8 +94,8 @@ pub fn band(x: f64, values: &[f64]) -> Band {
 }
 
 /// Accuracy of every evaluated round over seeds, in fractions.
-fn convergence(seen: &Seen, curve: &Curve) -> Option<Series> {
-    let cells = seen.finished(curve)?;
+fn convergence(evidence: &Evidence, curve: &Curve) -> Option<Series> {
+    let cells = evidence.finished(curve)?;
     let points = cells.first()?.evaluations().enumerate().map(|(at, (round, _))| {
         let values: Vec<f64> =
             cells.iter().filter_map(|cell| Some(cell.evaluations().nth(at)?.1)).collect();
@@ -105,15 +105,15 @@ fn convergence(seen: &Seen, curve: &Curve) -> Option<Series> {
 }
 
 /// Accuracy over rounds, one curve each, with bands over seeds.
-pub fn convergence_figure(seen: &Seen, title: &str, curves: &[Curve]) -> Figure {
+pub fn convergence_figure(evidence: &Evidence, title: &str, curves: &[Curve]) -> Figure {
     let figure = Figure::new(title, "Round", "Test accuracy").percent();
-    curves.iter().filter_map(|curve| convergence(seen, curve)).fold(figure, Figure::line)
+    curves.iter().filter_map(|curve| convergence(evidence, curve)).fold(figure, Figure::line)
 }
 
 /// Gain in accuracy over one method after each evaluated round, in points, with bands over seeds.
-pub fn gains_figure(seen: &Seen, title: &str, over: &Curve, curves: &[Curve]) -> Figure {
+pub fn gains_figure(evidence: &Evidence, title: &str, over: &Curve, curves: &[Curve]) -> Figure {
     let gains = |curve: &Curve| {
-        let (of, over) = (seen.finished(curve)?, seen.finished(over)?);
+        let (of, over) = (evidence.finished(curve)?, evidence.finished(over)?);
         let rounds: Vec<u32> = of.first()?.evaluations().map(|(round, _)| round).collect();
         let gain = |at: usize| -> Option<Vec<f64>> {
             let accuracy = |cell: &Finished| Some(100.0 * cell.evaluations().nth(at)?.1);
@@ -128,11 +128,11 @@ pub fn gains_figure(seen: &Seen, title: &str, over: &Curve, curves: &[Curve]) ->
 
 /// Final accuracy over something that was varied, in fractions: (x, curve).
 pub fn against(
-    seen: &Seen,
+    evidence: &Evidence,
     name: &str,
     points: impl IntoIterator<Item = (f64, Curve)>,
 ) -> Option<Series> {
-    let point = |(x, curve)| Some(band(x, &seen.each(&curve, |finished| finished.accuracy())?));
+    let point = |(x, curve)| Some(band(x, &evidence.each(&curve, |finished| finished.accuracy())?));
     let points: Vec<Band> = points.into_iter().filter_map(point).collect();
     (!points.is_empty()).then(|| Series::with_band(name, points))
 }
@@ -161,12 +161,12 @@ const QUICK_ACCURACY: &str = "Test accuracy in percent, mean of the last five ev
 
 /// Final accuracies in percent: a row for each name, a column for each of its curves.
 pub fn accuracy_table(
-    seen: &Seen,
+    evidence: &Evidence,
     first: &str,
     columns: impl IntoIterator<Item = String>,
     rows: impl IntoIterator<Item = (String, Vec<Curve>)>,
 ) -> Table {
-    let caption = if seen.settings.quick {
+    let caption = if evidence.settings.quick {
         QUICK_ACCURACY
     } else {
         "Test accuracy in percent, mean of the last five evaluations, ± half-width of the 95 % \
@@ -175,7 +175,7 @@ pub fn accuracy_table(
     let mut table = Table::new(caption, &[first]);
     table.headers.extend(columns.into_iter().map(|column| format!(">{column}")));
     for (name, curves) in rows {
-        let accuracy = |curve| shown(Estimate::of_each(seen.accuracies(curve)));
+        let accuracy = |curve| shown(Estimate::of_each(evidence.accuracies(curve)));
         table.row(std::iter::once(name).chain(curves.iter().map(accuracy)));
     }
     table

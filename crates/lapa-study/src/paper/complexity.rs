@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::chapter::{Chapter, Drawing};
 use super::curve::{Base, FIRST_SEED, base};
-use super::{Curve, Seen, Settings};
+use super::{Curve, Evidence, Settings};
 use crate::report::Table;
 
 const BASE: Base = base!("paper/power.toml");
@@ -177,8 +177,8 @@ fn exponent(points: &[Timing], time: fn(&Timing) -> f64) -> f64 {
     both / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
-    let growth = seen.complexity.iter().flat_map(|complexity| &complexity.growth);
+pub fn chapter(evidence: &Evidence) -> Chapter {
+    let growth = evidence.complexity.iter().flat_map(|complexity| &complexity.growth);
     let mut panels = Panels::new("Time per DDPG step").columns(3);
     let headers =
         ["Size", ">value", ">W", ">step (µs)", ">evaluation (µs)", ">search (ms)", ">exponent"];

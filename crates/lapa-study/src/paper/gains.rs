@@ -5,7 +5,7 @@ use lapa_report::plot::{Figure, Panels, Series};
 
 use super::chapter::{Chapter, Drawing, convergence_figure};
 use super::curve::{Base, base};
-use super::{Curve, Seen};
+use super::{Curve, Evidence};
 
 const BASE: Base = base!("paper/privacy.toml");
 
@@ -31,13 +31,13 @@ pub fn curves() -> Vec<Curve> {
     std::iter::once(relative()).chain(GAINS.map(printed)).collect()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let curves = curves();
     let noise = Figure::new("Required noise", "Round", "Standard deviation").log_y();
     let noise = curves
         .iter()
         .filter_map(|curve| {
-            let points = seen
+            let points = evidence
                 .first(curve)?
                 .rounds
                 .iter()
@@ -45,7 +45,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
             Some(Series::new(&curve.name, points))
         })
         .fold(noise, Figure::line);
-    let accuracy = convergence_figure(seen, "Accuracy", &curves);
+    let accuracy = convergence_figure(evidence, "Accuracy", &curves);
     Chapter::new(
         "The PID-like error as printed",
         "The paper prints the norm of the change of the global gradient, and no gains; our own form \

@@ -6,7 +6,7 @@ use lapa_report::plot::Panels;
 use super::chapter::{Chapter, Drawing, accuracy_table, convergence_figure, gains_figure};
 use super::claim::{Claim, Contrast, percent};
 use super::curve::{Base, base};
-use super::{Curve, DATA, Scope, Seen};
+use super::{Curve, DATA, Evidence, Scope};
 
 const BASE: Base = base!("paper/privacy.toml");
 
@@ -41,25 +41,25 @@ pub fn curves() -> Vec<Curve> {
         .collect()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let mut panels = Panels::new("Convergence by mix of devices").columns(MIXES.len()).share_y();
     let [mnist, fashion] = DATA.map(|(data, name)| {
         let rows = Allocator::ALL.map(|allocator| {
             let curves = MIXES.map(|iid| curve(allocator, data, iid));
             (allocator.name().to_owned(), curves.to_vec())
         });
-        accuracy_table(seen, name, MIXES.map(mix), rows)
+        accuracy_table(evidence, name, MIXES.map(mix), rows)
     });
     for (data, name) in DATA {
         for iid in MIXES {
             let title = format!("{name}, {}", mix(iid));
-            panels = panels.panel(convergence_figure(seen, &title, &all(data, iid)));
+            panels = panels.panel(convergence_figure(evidence, &title, &all(data, iid)));
         }
     }
     let mut gains = Panels::new("Gains over rounds").columns(MAP_MIXES.len()).share_y();
     for iid in MAP_MIXES {
         let [_, lapa, arb, uniform] = all(DATA[0].0, iid);
-        gains = gains.panel(gains_figure(seen, &mix(iid), &uniform, &[lapa, arb]));
+        gains = gains.panel(gains_figure(evidence, &mix(iid), &uniform, &[lapa, arb]));
     }
     Chapter::new(
         "Convergence for mixes of IID and non-IID devices",

@@ -6,11 +6,11 @@ use lapa_report::plot::{Marker, Scatter};
 
 use super::chapter::{Chapter, Drawing};
 use super::noise_control::average;
-use super::{DATA, Seen};
+use super::{DATA, Evidence};
 
 /// Base station, devices and regions, with the first seed; none if there is no layout.
-fn scatter(seen: &Seen) -> Option<Scatter> {
-    let cells = average(DATA[0].0).cells(seen.settings).ok()?;
+fn scatter(evidence: &Evidence) -> Option<Scatter> {
+    let cells = average(DATA[0].0).cells(evidence.settings).ok()?;
     let experiment = cells.first()?.experiment().clone();
     let links = Links::new(&experiment).ok()?;
     let base = links.base_station();
@@ -28,12 +28,12 @@ fn scatter(seen: &Seen) -> Option<Scatter> {
     Some(plot.group("base station", "#d62728", Marker::Triangle, [[base.x.0, base.y.0]]))
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let chapter = Chapter::new(
         "Device layout",
         "7 of 15 devices in Region I and 8 in Region II, placed at random; first seed.",
     );
-    let Some(scatter) = scatter(seen) else { return chapter };
+    let Some(scatter) = scatter(evidence) else { return chapter };
     chapter.picture(
         "layout",
         "Two regions at distances of 40 to 70 m: path loss alone makes a difference of up to 9 dB \

@@ -5,7 +5,7 @@ use lapa_report::plot::Figure;
 use super::chapter::{Chapter, accuracy_table, against, alone};
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, Scope, Seen};
+use super::{Curve, Evidence, Scope};
 use crate::cell::Finished;
 
 const BASE: Base = base!("paper/learning-rate.toml");
@@ -58,12 +58,12 @@ pub fn curves() -> Vec<Curve> {
     MIXES.into_iter().flat_map(over_rates).collect()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let figure = Figure::new("", "Learning rate", "Test accuracy");
     let lines = |iid| RATES.map(|rate| (rate, curve(iid, rate)));
     let figure = MIXES
         .into_iter()
-        .filter_map(|iid| against(seen, &curve(iid, 1.0).name, lines(iid)))
+        .filter_map(|iid| against(evidence, &curve(iid, 1.0).name, lines(iid)))
         .fold(figure.percent().log_x(), Figure::line);
     let rows = MIXES.map(|iid| {
         let curves = RATES.map(|rate| curve(iid, rate));
@@ -80,7 +80,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
         "At which rate does each curve peak, and up to which rate does it still learn?",
         alone("Accuracy against learning rate", figure),
     )
-    .table(accuracy_table(seen, "Devices", RATES.map(|r| format!("λ = {r}")), rows))
+    .table(accuracy_table(evidence, "Devices", RATES.map(|r| format!("λ = {r}")), rows))
 }
 
 pub fn claims(_: Scope) -> Vec<Claim> {

@@ -4,19 +4,19 @@ use lapa_report::plot::{Tile, Tiles, Tone};
 
 use super::chapter::{Chapter, Drawing, shown_gain};
 use super::reading::{self, Reading};
-use super::{Standing, Verdict, Word};
+use super::{Finding, Standing, Verdict};
 use crate::report::{Badge, Entry, Table};
 
 /// A claim under several readings, the main one first.
 type Row = Vec<Verdict>;
 
-fn tone(word: Word) -> Tone {
-    match word {
-        Word::Shown => Tone::For,
-        Word::Consistent => Tone::MaybeFor,
-        Word::Undecided => Tone::MaybeAgainst,
-        Word::Contradicted => Tone::Against,
-        Word::NotTested => Tone::Unknown,
+fn tone(finding: Finding) -> Tone {
+    match finding {
+        Finding::Shown => Tone::For,
+        Finding::Consistent => Tone::MaybeFor,
+        Finding::Undecided => Tone::MaybeAgainst,
+        Finding::Contradicted => Tone::Against,
+        Finding::NotTested => Tone::Unknown,
     }
 }
 
@@ -44,12 +44,12 @@ pub(super) fn badge(standing: Standing) -> Badge {
     }
 }
 
-pub(super) fn word_badge(word: Word) -> Badge {
-    match word {
-        Word::Shown => Badge::Good,
-        Word::Consistent | Word::Undecided => Badge::Mixed,
-        Word::Contradicted => Badge::Bad,
-        Word::NotTested => Badge::Unknown,
+pub(super) fn finding_badge(finding: Finding) -> Badge {
+    match finding {
+        Finding::Shown => Badge::Good,
+        Finding::Consistent | Finding::Undecided => Badge::Mixed,
+        Finding::Contradicted => Badge::Bad,
+        Finding::NotTested => Badge::Unknown,
     }
 }
 
@@ -91,7 +91,7 @@ fn closer(rows: &[&Row]) -> Tiles {
         let tile = |comparison: &super::Comparison| {
             let mean = comparison.ours.map(|ours| ours.mean);
             let text = mean.map_or(String::new(), |mean| format!("{mean:+.1}"));
-            Some(Tile { tone: tone(comparison.word), text })
+            Some(Tile { tone: tone(comparison.finding), text })
         };
         verdict.comparisons.iter().map(tile).collect()
     };
@@ -104,7 +104,9 @@ fn closer(rows: &[&Row]) -> Tiles {
         }
         tiles.row(&reading.name, line)
     });
-    Word::TESTED.into_iter().fold(tiles, |tiles, word| tiles.legend(tone(word), word.text()))
+    Finding::TESTED
+        .into_iter()
+        .fold(tiles, |tiles, finding| tiles.legend(tone(finding), finding.text()))
 }
 
 /// The readings in which a claim stands like this, as `main, small and ideal`.
@@ -237,7 +239,7 @@ pub(super) fn comparison_table(verdict: &Verdict) -> Table {
             number(comparison.paper, |paper| format!("{paper:+.3}")).into(),
             shown_gain(comparison.ours).into(),
             comparison.unit.as_str().into(),
-            Entry::badge(word_badge(comparison.word), comparison.word.text()),
+            Entry::badge(finding_badge(comparison.finding), comparison.finding.text()),
             number(comparison.tested.map(|tested| tested.p), |p| format!("{p:.4}")).into(),
             number(comparison.detectable, |least| format!("{least:.2}")).into(),
             yes_no(comparison.paper_in_interval).into(),

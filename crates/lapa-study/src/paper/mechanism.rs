@@ -5,7 +5,7 @@ use lapa_report::plot::{Figure, Panels, Series};
 
 use super::chapter::{Chapter, Drawing};
 use super::noise_control::average;
-use super::{Curve, DATA, Seen};
+use super::{Curve, DATA, Evidence};
 use crate::cell::{Finished, Round};
 
 /// The paper's rule, and one in which every device switches by itself.
@@ -43,10 +43,10 @@ pub fn curves() -> Vec<Curve> {
     rules().into()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let panels = rules().into_iter().fold(
         Panels::new("Noise control over a run").columns(2),
-        |panels, curve| match seen.first(&curve) {
+        |panels, curve| match evidence.first(&curve) {
             Some(first) => panels.panel(panel(first, &curve.name)),
             None => panels,
         },

@@ -33,7 +33,7 @@ pub use claim::{Claim, Contrast};
 pub use complexity::{Complexity, measure as measure_complexity};
 pub use curve::{Base, Curve, FIRST_SEED, MAP_SEEDS, Settings};
 pub use reading::Reading;
-pub use verdict::{Comparison, Standing, Tested, Verdict, Word};
+pub use verdict::{Comparison, Finding, Standing, Tested, Verdict};
 pub use write::write_all;
 pub(crate) use write::{figures_folder, write_json, write_pages};
 
@@ -74,7 +74,7 @@ pub struct PaperFigure {
     /// The curves that it draws.
     curves: fn() -> Vec<Curve>,
     /// Its chapter of the report.
-    chapter: fn(&Seen) -> Chapter,
+    chapter: fn(&Evidence) -> Chapter,
     /// The claims about it.
     claims: fn(Scope) -> Vec<Claim>,
 }
@@ -82,7 +82,7 @@ pub struct PaperFigure {
 const fn figure(
     name: &'static str,
     curves: fn() -> Vec<Curve>,
-    chapter: fn(&Seen) -> Chapter,
+    chapter: fn(&Evidence) -> Chapter,
     claims: fn(Scope) -> Vec<Claim>,
 ) -> PaperFigure {
     PaperFigure { name, curves, chapter, claims }
@@ -149,16 +149,16 @@ impl Selection {
     }
 
     /// Verdicts on the claims under the main reading, in the conditions of the figures.
-    pub fn verdicts(&self, seen: &Seen) -> Vec<Verdict> {
+    pub fn verdicts(&self, evidence: &Evidence) -> Vec<Verdict> {
         let claims = self.claims(Scope::Figure);
-        claims.iter().map(|claim| Verdict::new(claim, seen)).collect()
+        claims.iter().map(|claim| Verdict::new(claim, evidence)).collect()
     }
 
     /// Verdicts on each claim under each reading that bears on it, in the conditions of the map.
-    pub fn map(&self, seen: &Seen) -> Vec<Vec<Verdict>> {
+    pub fn map(&self, evidence: &Evidence) -> Vec<Vec<Verdict>> {
         let under = |claim: &Claim| {
             let readings = self.readings.iter().filter(|reading| reading.bears_on(claim.id));
-            readings.map(|reading| Verdict::new(claim, &seen.under(reading))).collect()
+            readings.map(|reading| Verdict::new(claim, &evidence.under(reading))).collect()
         };
         self.claims(Scope::Map).iter().map(under).collect()
     }
@@ -177,8 +177,8 @@ pub fn figures_of(names: &[String]) -> Vec<PaperFigure> {
     FIGURES.into_iter().filter(wanted).collect()
 }
 
-/// Results of the cells.
-pub struct Seen<'a> {
+/// Evidence for and against the claims: results of the cells.
+pub struct Evidence<'a> {
     /// Seeds and rounds that were run.
     pub settings: Settings,
     /// The results.
@@ -187,10 +187,10 @@ pub struct Seen<'a> {
     pub complexity: Option<Complexity>,
 }
 
-impl Seen<'_> {
+impl Evidence<'_> {
     /// The same results, under a reading.
-    pub fn under(&self, reading: &'static Reading) -> Seen<'_> {
-        Seen { settings: self.settings.under(reading), results: self.results, complexity: None }
+    pub fn under(&self, reading: &'static Reading) -> Evidence<'_> {
+        Evidence { settings: self.settings.under(reading), results: self.results, complexity: None }
     }
 
     /// Results of the cells of a curve, seed by seed; none if any is missing.

@@ -10,14 +10,14 @@ use super::chapter::{
 };
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, DATA, Scope, Seen};
+use super::{Curve, DATA, Evidence, Scope};
 use crate::cell::Finished;
 use crate::report::Table;
 
 pub(super) const BASE: Base = base!("paper/power.toml");
 
 /// LAPA with optimized power, LAPA with average power, and ARB.
-fn of(data: &str) -> [Curve; 3] {
+fn methods(data: &str) -> [Curve; 3] {
     let optimized = Curve::new("LAPA, optimized power (Configuration 5)", BASE);
     let average = Curve::new("LAPA, average power", BASE).with("control.power=equal");
     let arb = Curve::new("ARB, average power (Benchmark 4)", BASE).with("control.power=equal");
@@ -33,24 +33,24 @@ fn closed_form(data: &str) -> Curve {
 
 /// The other way to take turns on the channel.
 fn orthogonal(data: &str) -> Curve {
-    let [_, average, _] = of(data);
+    let [_, average, _] = methods(data);
     average.with("transmit.access=orthogonal")
 }
 
 pub(super) fn average(data: &str) -> Curve {
-    let [_, average, _] = of(data);
+    let [_, average, _] = methods(data);
     average
 }
 
 /// Privacy of the methods on MNIST, the worst over seeds.
-fn privacy_table(seen: &Seen) -> Table {
+fn privacy_table(evidence: &Evidence) -> Table {
     let caption = "MNIST, worst seed: proven ε with channel noise counted (κ = 1) and without it, \
                    number of releases with less noise than required, and the largest factor.";
     let headers = ["Method", ">ε, κ = 1", ">ε, κ = 0", ">under-noised", ">worst factor"];
     let mut table = Table::new(caption, &headers);
-    for curve in of(DATA[0].0) {
+    for curve in methods(DATA[0].0) {
         let most = |value: fn(&Summary) -> f64, shown: fn(f64) -> String| {
-            let most = seen.most(&curve, |finished| value(&finished.summary));
+            let most = evidence.most(&curve, |finished| value(&finished.summary));
             most.map_or("–".into(), shown)
         };
         table.row([
@@ -68,20 +68,20 @@ fn privacy_table(seen: &Seen) -> Table {
 }
 
 pub fn curves() -> Vec<Curve> {
-    DATA.into_iter().flat_map(|(data, _)| of(data)).collect()
+    DATA.into_iter().flat_map(|(data, _)| methods(data)).collect()
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let mut panels = Panels::new("Noise control by transmit power").columns(2);
     for (data, name) in DATA {
-        panels = panels.panel(convergence_figure(seen, name, &of(data)));
+        panels = panels.panel(convergence_figure(evidence, name, &methods(data)));
     }
     for (data, name) in DATA {
-        let [optimized, average, arb] = of(data);
+        let [optimized, average, arb] = methods(data);
         let title = format!("{name}, gains");
-        panels = panels.panel(gains_figure(seen, &title, &arb, &[optimized, average]));
+        panels = panels.panel(gains_figure(evidence, &title, &arb, &[optimized, average]));
     }
-    let rows = by_data(|data| of(data).into(), "");
+    let rows = by_data(|data| methods(data).into(), "");
     Chapter::new(
         "Noise control with optimized and average power",
         "Channel noise replaces artificial noise, over NOMA with perfect cancellation and one scale \
@@ -95,8 +95,8 @@ pub fn chapter(seen: &Seen) -> Chapter {
         "How much does optimized power gain over average power, and LAPA over ARB?",
         Drawing::Panels(panels),
     )
-    .table(accuracy_table(seen, "Method", data_names(), rows))
-    .table(privacy_table(seen))
+    .table(accuracy_table(evidence, "Method", data_names(), rows))
+    .table(privacy_table(evidence))
 }
 
 /// The paper's gains in points on a data set: optimized over average power, and over ARB.
@@ -116,7 +116,7 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
         Claim::new("13", "NOMA needs less airtime than taking turns", Vec::new()),
     ];
     for (&(data, name), [over_average, over_arb]) in scope.data().iter().zip(PAPER) {
-        let [ours, average, arb] = of(data);
+        let [ours, average, arb] = methods(data);
         let gain = |what: &str, of, over| Contrast::gain(format!("{name}: {what}"), over, of);
         let closed_form = closed_form(data);
         let under_noised = |curve: &Curve, who: &str| {

@@ -6,7 +6,7 @@ use lapa_report::plot::Figure;
 use super::chapter::{Chapter, accuracy_table, against, alone};
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, Scope, Seen};
+use super::{Curve, Evidence, Scope};
 
 const BASE: Base = base!("paper/privacy.toml");
 
@@ -25,13 +25,13 @@ pub fn curves() -> Vec<Curve> {
     curves
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let figure = Figure::new("", "Initial noise σ₀ (round 1)", "Test accuracy");
     let figure = Allocator::ALL
         .into_iter()
         .filter_map(|allocator| {
             let points = SIGMAS.map(|sigma| (sigma, allocator.curve(BASE, sigma)));
-            against(seen, allocator.name(), points)
+            against(evidence, allocator.name(), points)
         })
         .fold(figure.percent(), Figure::line);
     let columns = SIGMAS.map(|sigma| format!("σ₀ = {sigma}"));
@@ -51,7 +51,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
          methods at large noise?",
         alone("Accuracy against initial noise, MNIST", figure),
     )
-    .table(accuracy_table(seen, "Method", columns, rows))
+    .table(accuracy_table(evidence, "Method", columns, rows))
 }
 
 pub fn claims(scope: Scope) -> Vec<Claim> {

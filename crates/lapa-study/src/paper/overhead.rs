@@ -3,7 +3,7 @@
 use super::chapter::Chapter;
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
-use super::{Curve, Scope, Seen};
+use super::{Curve, Evidence, Scope};
 use crate::cell::Finished;
 use crate::report::Table;
 
@@ -28,7 +28,7 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    pub fn of(finished: &Finished) -> Self {
+    pub fn from_run(finished: &Finished) -> Self {
         let uploads: u64 = finished.rounds.iter().map(|round| u64::from(round.sent)).sum();
         let gradients = 4 * PARAMETERS * uploads;
         Self {
@@ -43,12 +43,12 @@ pub fn curves() -> Vec<Curve> {
     vec![curve()]
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let headers = ["Content", "Direction", ">total bytes", ">fraction of the uplink"];
     let caption = "One run of LAPA on MNIST, all rounds and devices.";
     let mut table = Table::new(caption, &headers);
-    if let Some(finished) = seen.first(&curve()) {
-        let bytes = Bytes::of(finished);
+    if let Some(finished) = evidence.first(&curve()) {
+        let bytes = Bytes::from_run(finished);
         let uplink = bytes.gradients + bytes.histograms;
         let share = |part: u64| format!("{:.3} %", 100.0 * part as f64 / uplink as f64);
         for (what, way, part, share) in [
@@ -88,7 +88,7 @@ pub fn claims(_: Scope) -> Vec<Claim> {
     let beside = |who: &str, curve: Curve| {
         let what = format!("{who}: one byte, less those on the uplink that are no gradients");
         Contrast::new(what, "bytes", vec![curve], |cells| {
-            let beside = |run: &&Finished| 1.0 - Bytes::of(run).histograms as f64;
+            let beside = |run: &&Finished| 1.0 - Bytes::from_run(run).histograms as f64;
             cells[0].iter().map(beside).collect()
         })
     };

@@ -5,7 +5,7 @@ use lapa_report::plot::{Figure, Panels, Series};
 use super::chapter::{Chapter, Drawing, accuracy_table, against, band};
 use super::claim::{Claim, Contrast, percent};
 use super::noise_control::BASE;
-use super::{Curve, Scope, Seen};
+use super::{Curve, Evidence, Scope};
 use crate::cell::Finished;
 
 /// Total powers in watts, a factor of 4 apart; the third is that of the other figures.
@@ -25,14 +25,16 @@ fn objective(finished: &Finished) -> f64 {
     finished.objective.map_or(f64::NAN, |objective| objective.own)
 }
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let label = "Total power (W)";
     let accuracy = Figure::new("Accuracy", label, "Test accuracy").percent().log_x();
     let bound = Figure::new("Noise terms of the bound", label, "J").log_x().log_y();
     let lines = POWERS_W.map(|power_w| (power_w, curve(power_w)));
-    let accuracy = against(seen, "LAPA", lines.clone()).into_iter().fold(accuracy, Figure::line);
-    let points =
-        lines.into_iter().filter_map(|(x, curve)| Some(band(x, &seen.each(&curve, objective)?)));
+    let accuracy =
+        against(evidence, "LAPA", lines.clone()).into_iter().fold(accuracy, Figure::line);
+    let points = lines
+        .into_iter()
+        .filter_map(|(x, curve)| Some(band(x, &evidence.each(&curve, objective)?)));
     let bound = bound.line(Series::with_band("LAPA", points));
     let columns = POWERS_W.map(|power_w| format!("{} mW", (1e4 * power_w).round() / 10.0));
     let rows = [("LAPA".to_owned(), curves())];
@@ -47,7 +49,7 @@ pub fn chapter(seen: &Seen) -> Chapter {
         "Is there a maximum of accuracy and a minimum of the bound between the two ends?",
         Drawing::Panels(Panels::new("Total power").columns(2).panel(accuracy).panel(bound)),
     )
-    .table(accuracy_table(seen, "Method", columns, rows))
+    .table(accuracy_table(evidence, "Method", columns, rows))
 }
 
 /// By how much the best power between the ends beats an end, seed by seed. The best is that on the

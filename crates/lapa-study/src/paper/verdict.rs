@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Seen;
+use super::Evidence;
 use super::claim::{Claim, Contrast};
 use crate::statistics::{Estimate, LEVEL, detectable, holm, p_above_zero};
 
@@ -57,10 +57,10 @@ impl Standing {
     }
 }
 
-/// A comparison in a word.
+/// What a comparison shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Word {
+pub enum Finding {
     /// It has the paper's sign, surely.
     Shown,
     /// It has the paper's sign, which may be chance.
@@ -73,7 +73,7 @@ pub enum Word {
     NotTested,
 }
 
-impl Word {
+impl Finding {
     /// All but the last, from good to bad.
     pub const TESTED: [Self; 4] =
         [Self::Shown, Self::Consistent, Self::Undecided, Self::Contradicted];
@@ -89,7 +89,7 @@ impl Word {
         }
     }
 
-    fn of(tested: Option<Tested>) -> Self {
+    fn from_test(tested: Option<Tested>) -> Self {
         match tested {
             None => Self::NotTested,
             Some(tested) if tested.p < LEVEL => Self::Shown,
@@ -112,7 +112,7 @@ pub struct Tested {
 }
 
 impl Tested {
-    fn of(values: &[f64]) -> Option<Self> {
+    fn from_values(values: &[f64]) -> Option<Self> {
         let against: Vec<f64> = values.iter().map(|value| -value).collect();
         Some(Self {
             above: values.iter().sum::<f64>() > 0.0,
@@ -139,8 +139,9 @@ pub struct Comparison {
     pub ours: Option<Estimate>,
     /// p-values after Holm's correction over the comparisons of the claim.
     pub tested: Option<Tested>,
-    /// In a word.
-    pub word: Word,
+    /// What it shows.
+    #[serde(rename = "word")]
+    pub finding: Finding,
     /// The smallest true difference, less the slack, that this design would have shown with a power
     /// of 80 %.
     pub detectable: Option<f64>,
@@ -149,8 +150,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    fn new(contrast: &Contrast, seen: &Seen, of: usize) -> Self {
-        let cells = contrast.curves.iter().map(|curve| seen.finished(curve));
+    fn new(contrast: &Contrast, evidence: &Evidence, of: usize) -> Self {
+        let cells = contrast.curves.iter().map(|curve| evidence.finished(curve));
         let cells: Option<Vec<_>> = cells.collect();
         let values = cells.map(|cells| (contrast.measure)(&cells));
         let values = values.filter(|values| values.iter().all(|value| value.is_finite()));
@@ -164,8 +165,8 @@ impl Comparison {
             paper: contrast.paper,
             margin: contrast.margin,
             ours,
-            tested: shifted.as_deref().and_then(Tested::of),
-            word: Word::NotTested,
+            tested: shifted.as_deref().and_then(Tested::from_values),
+            finding: Finding::NotTested,
             detectable: shifted.and_then(|values| detectable(&values, LEVEL / of as f64)),
             paper_in_interval,
             values,
@@ -201,54 +202,57 @@ fn combined(comparisons: &[Comparison]) -> Option<Tested> {
     let seeds = each.first()?.len();
     let mean =
         |seed: usize| each.iter().map(|values| values[seed]).sum::<f64>() / each.len() as f64;
-    Tested::of(&(0..seeds).map(mean).collect::<Vec<_>>())
+    Tested::from_values(&(0..seeds).map(mean).collect::<Vec<_>>())
 }
 
 impl Verdict {
     /// The verdict on a claim by what was seen under one reading.
-    pub fn new(claim: &Claim, seen: &Seen) -> Self {
+    pub fn new(claim: &Claim, evidence: &Evidence) -> Self {
         let of = claim.contrasts.len().max(1);
-        let mut comparisons: Vec<Comparison> =
-            claim.contrasts.iter().map(|contrast| Comparison::new(contrast, seen, of)).collect();
+        let mut comparisons: Vec<Comparison> = claim
+            .contrasts
+            .iter()
+            .map(|contrast| Comparison::new(contrast, evidence, of))
+            .collect();
         correct(&mut comparisons);
         for comparison in &mut comparisons {
-            comparison.word = Word::of(comparison.tested);
+            comparison.finding = Finding::from_test(comparison.tested);
         }
         let combined = combined(&comparisons);
         Self {
             claim: claim.id.into(),
             statement: claim.statement.into(),
-            reading: seen.settings.reading.name.clone(),
-            seeds: seen.settings.number_of_seeds(),
+            reading: evidence.settings.reading.name.clone(),
+            seeds: evidence.settings.number_of_seeds(),
             standing: standing(&comparisons, combined),
             combined,
             comparisons,
         }
     }
 
-    /// Number of comparisons with this word.
-    pub fn count(&self, word: Word) -> usize {
-        self.comparisons.iter().filter(|comparison| comparison.word == word).count()
+    /// Number of comparisons with this finding.
+    pub fn count(&self, finding: Finding) -> usize {
+        self.comparisons.iter().filter(|comparison| comparison.finding == finding).count()
     }
 
-    /// Numbers of comparisons by word, as `2 shown, 1 undecided`.
+    /// Numbers of comparisons by finding, as `2 shown, 1 undecided`.
     pub fn counts(&self) -> String {
-        let counts = Word::TESTED.into_iter().chain([Word::NotTested]);
-        let counts = counts.map(|word| (self.count(word), word.text()));
+        let counts = Finding::TESTED.into_iter().chain([Finding::NotTested]);
+        let counts = counts.map(|finding| (self.count(finding), finding.text()));
         let counts = counts.filter(|(count, _)| *count > 0);
-        counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+        counts.map(|(count, text)| format!("{count} {text}")).collect::<Vec<_>>().join(", ")
     }
 }
 
 fn standing(comparisons: &[Comparison], combined: Option<Tested>) -> Standing {
-    let any = |word| comparisons.iter().any(|comparison| comparison.word == word);
-    let mean = Word::of(combined);
-    match (mean, any(Word::Contradicted)) {
-        (Word::NotTested, _) => Standing::NotTested,
-        (Word::Shown, false) => Standing::Holds,
-        (Word::Contradicted, _) => Standing::DoesNotHold,
-        (Word::Shown, true) => Standing::InPart,
-        (_, true) if any(Word::Shown) => Standing::InPart,
+    let any = |finding| comparisons.iter().any(|comparison| comparison.finding == finding);
+    let mean = Finding::from_test(combined);
+    match (mean, any(Finding::Contradicted)) {
+        (Finding::NotTested, _) => Standing::NotTested,
+        (Finding::Shown, false) => Standing::Holds,
+        (Finding::Contradicted, _) => Standing::DoesNotHold,
+        (Finding::Shown, true) => Standing::InPart,
+        (_, true) if any(Finding::Shown) => Standing::InPart,
         (_, true) => Standing::DoesNotHold,
         (_, false) => Standing::Undecided,
     }
@@ -268,21 +272,21 @@ mod tests {
             margin,
             values: Some(values.to_vec()),
             ours: Some(Estimate::of(values)),
-            tested: Tested::of(&shifted),
-            word: Word::NotTested,
+            tested: Tested::from_values(&shifted),
+            finding: Finding::NotTested,
             detectable: None,
             paper_in_interval: None,
         }
     }
 
-    fn judged(values: &[&[f64]]) -> (Vec<Word>, Standing) {
+    fn judged(values: &[&[f64]]) -> (Vec<Finding>, Standing) {
         let mut comparisons: Vec<_> = values.iter().map(|values| comparison(values, 0.0)).collect();
         correct(&mut comparisons);
         for comparison in &mut comparisons {
-            comparison.word = Word::of(comparison.tested);
+            comparison.finding = Finding::from_test(comparison.tested);
         }
-        let words = comparisons.iter().map(|comparison| comparison.word).collect();
-        (words, standing(&comparisons, combined(&comparisons)))
+        let findings = comparisons.iter().map(|comparison| comparison.finding).collect();
+        (findings, standing(&comparisons, combined(&comparisons)))
     }
 
     const SURE: &[f64] = &[1.0, 1.1, 0.9];
@@ -290,13 +294,13 @@ mod tests {
     const CONTRARY: &[f64] = &[-1.0, -1.1, -0.9];
 
     #[test]
-    fn a_word_tells_sign_and_certainty() {
-        assert_eq!(judged(&[SURE]), (vec![Word::Shown], Standing::Holds));
-        assert_eq!(judged(&[UNSURE]), (vec![Word::Consistent], Standing::Undecided));
-        assert_eq!(judged(&[&[1.0, -1.0, -0.5]]), (vec![Word::Undecided], Standing::Undecided));
-        assert_eq!(judged(&[CONTRARY]), (vec![Word::Contradicted], Standing::DoesNotHold));
+    fn a_finding_tells_sign_and_certainty() {
+        assert_eq!(judged(&[SURE]), (vec![Finding::Shown], Standing::Holds));
+        assert_eq!(judged(&[UNSURE]), (vec![Finding::Consistent], Standing::Undecided));
+        assert_eq!(judged(&[&[1.0, -1.0, -0.5]]), (vec![Finding::Undecided], Standing::Undecided));
+        assert_eq!(judged(&[CONTRARY]), (vec![Finding::Contradicted], Standing::DoesNotHold));
         // One seed has no interval.
-        assert_eq!(judged(&[&[1.0]]), (vec![Word::NotTested], Standing::NotTested));
+        assert_eq!(judged(&[&[1.0]]), (vec![Finding::NotTested], Standing::NotTested));
         assert_eq!(judged(&[]), (vec![], Standing::NotTested));
     }
 
@@ -313,15 +317,15 @@ mod tests {
     fn many_comparisons_need_more() {
         let barely: &[f64] = &[1.0, 0.4, 1.3, 0.1];
         let unsure: &[f64] = &[-1.0, 1.0, 0.5, 0.2];
-        assert_eq!(judged(&[barely]).0, [Word::Shown]);
-        assert_eq!(judged(&[barely, unsure, unsure]).0[0], Word::Consistent);
+        assert_eq!(judged(&[barely]).0, [Finding::Shown]);
+        assert_eq!(judged(&[barely, unsure, unsure]).0[0], Finding::Consistent);
     }
 
     #[test]
     fn slack_counts_for_the_claim() {
         let within = comparison(&[-0.4, -0.5, -0.6], 1.0);
-        assert_eq!(Word::of(within.tested), Word::Shown);
+        assert_eq!(Finding::from_test(within.tested), Finding::Shown);
         let beyond = comparison(&[-1.4, -1.5, -1.6], 1.0);
-        assert_eq!(Word::of(beyond.tested), Word::Contradicted);
+        assert_eq!(Finding::from_test(beyond.tested), Finding::Contradicted);
     }
 }

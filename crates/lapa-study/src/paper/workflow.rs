@@ -1,19 +1,19 @@
 //! The workflow of a round, with the bytes of a real run (the paper's first figure).
 
-use super::Seen;
+use super::Evidence;
 use super::chapter::{Chapter, Drawing};
 use super::overhead::{Bytes, PARAMETERS, curve};
 
 /// Boxes and arrows, with names in braces where the bytes of the run go.
 const DRAWING: &str = include_str!("workflow.svg");
 
-pub fn chapter(seen: &Seen) -> Chapter {
+pub fn chapter(evidence: &Evidence) -> Chapter {
     let chapter = Chapter::new(
         "Workflow",
         "The steps of a round, with the bytes that a run of LAPA on MNIST sent.",
     );
-    let Some(finished) = seen.first(&curve()) else { return chapter };
-    let (bytes, summary) = (Bytes::of(finished), &finished.summary);
+    let Some(finished) = evidence.first(&curve()) else { return chapter };
+    let (bytes, summary) = (Bytes::from_run(finished), &finished.summary);
     let (rounds, devices) = (u64::from(summary.rounds), u64::from(summary.devices));
     let svg = [
         ("{gradient}", kilobytes(bytes.gradients / rounds / devices)),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::chapter::{Chapter, Drawing};
-use super::{Scope, Seen, Selection, Verdict, map};
+use super::{Evidence, Scope, Selection, Verdict, map};
 use crate::report::{Entry, Page, ReportError, Table, markdown, write};
 
 /// Comparisons with a number of the paper make an overview.
@@ -53,17 +53,17 @@ fn verdict_table(verdicts: &[Verdict]) -> Table {
 pub fn write_all(
     out: &Path,
     selection: &Selection,
-    seen: &Seen,
+    evidence: &Evidence,
 ) -> Result<Vec<Verdict>, ReportError> {
-    let (verdicts, maps) = (selection.verdicts(seen), selection.map(seen));
+    let (verdicts, maps) = (selection.verdicts(evidence), selection.map(evidence));
     let mut chapters = Vec::new();
     if selection.readings.len() > 1 {
         chapters.push(map::chapter(&maps));
     }
     chapters.push(if verdicts.is_empty() {
-        Chapter::new("Setting", scope(seen))
+        Chapter::new("Setting", scope(evidence))
     } else {
-        Chapter::new("Verdicts", scope(seen)).table(verdict_table(&verdicts))
+        Chapter::new("Verdicts", scope(evidence)).table(verdict_table(&verdicts))
     });
     if let Some(drawing) = overview(&verdicts) {
         let text = "The gains for which the paper gives a number, next to ours.";
@@ -73,7 +73,7 @@ pub fn write_all(
         chapters.push(chapter.picture("overview", caption, drawing));
     }
     for figure in &selection.figures {
-        let mut chapter = (figure.chapter)(seen);
+        let mut chapter = (figure.chapter)(evidence);
         let own: BTreeSet<&str> =
             (figure.claims)(Scope::Map).iter().map(|claim| claim.id).collect();
         let own = verdicts.iter().filter(|verdict| own.contains(verdict.claim.as_str()));
@@ -93,28 +93,28 @@ pub fn write_all(
     }
     let value = json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "first_seed": seen.settings.first_seed,
-        "seeds": seen.settings.seeds,
-        "quick": seen.settings.quick,
+        "first_seed": evidence.settings.first_seed,
+        "seeds": evidence.settings.seeds,
+        "quick": evidence.settings.quick,
         "figures": selection.figures.iter().map(|figure| figure.name).collect::<Vec<_>>(),
         "verdicts": verdicts,
         "map": if selection.readings.len() > 1 { maps } else { Vec::new() },
     });
     write_json(&out.join("verdicts.json"), &value)?;
-    write_json(&out.join("timings.json"), &timings(selection, seen))?;
-    let title = if seen.settings.quick {
+    write_json(&out.join("timings.json"), &timings(selection, evidence))?;
+    let title = if evidence.settings.quick {
         "Reproduction of the paper: preview"
     } else {
         "Reproduction of the paper"
     };
-    write_pages(out, "report", title, &lead(seen), &chapters)?;
+    write_pages(out, "report", title, &lead(evidence), &chapters)?;
     Ok(verdicts)
 }
 
 /// Summary of the page, in a sentence or two.
-fn lead(seen: &Seen) -> String {
+fn lead(evidence: &Evidence) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    if seen.settings.quick {
+    if evidence.settings.quick {
         format!(
             "lapa {version}. PREVIEW with one seed and 30 rounds: the curves are short, there are no \
              intervals, and no claim is tested."
@@ -123,14 +123,14 @@ fn lead(seen: &Seen) -> String {
         format!(
             "lapa {version}, {} seeds. Every figure of the paper's evaluation, reproduced, with a \
              verdict on each claim.",
-            seen.settings.seeds
+            evidence.settings.seeds
         )
     }
 }
 
 /// Settings that all figures share.
-fn scope(seen: &Seen) -> String {
-    let note = if seen.settings.quick {
+fn scope(evidence: &Evidence) -> String {
+    let note = if evidence.settings.quick {
         " This is a preview: no claim is tested, and the last five evaluations include rounds in \
              which the model still learns fast."
     } else {
@@ -143,22 +143,22 @@ fn scope(seen: &Seen) -> String {
          Accuracy is the mean of the last five evaluations. Seeds count from {}: those below were used \
          to choose what the paper leaves open. Intervals are Student's t intervals over the seeds, on \
          paired differences where methods are compared.{note}",
-        seen.settings.first_seed
+        evidence.settings.first_seed
     )
 }
 
 /// Times of the cells. They are not part of the verdicts, which are the same every time.
-fn timings(selection: &Selection, seen: &Seen) -> impl Serialize {
-    let cells = selection.cells(seen.settings).unwrap_or_default();
+fn timings(selection: &Selection, evidence: &Evidence) -> impl Serialize {
+    let cells = selection.cells(evidence.settings).unwrap_or_default();
     let seconds: BTreeMap<&str, f64> = cells
         .iter()
-        .filter_map(|cell| Some((cell.id(), seen.results.get(cell)?.seconds)))
+        .filter_map(|cell| Some((cell.id(), evidence.results.get(cell)?.seconds)))
         .collect();
     json!({
         "cells": seconds.len(),
         "core_seconds": seconds.values().sum::<f64>(),
         "seconds_of_cells": seconds,
-        "complexity": seen.complexity,
+        "complexity": evidence.complexity,
     })
 }
 
