@@ -10,21 +10,29 @@ use super::{
 };
 use crate::range::{check, count, not_negative, positive};
 
-/// The most by which a round's budget differs from the one before.
-const STEP: f64 = 1.1;
 /// Range of a round's budget relative to the uniform one.
 const RANGE: (f64, f64) = (0.5, 4.0);
 
-/// Parameters of allocator arb: none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ArbConfig {}
+/// Parameters of allocator arb.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArbConfig {
+    /// Largest factor between the budgets of two rounds.
+    #[schemars(range(min = 1, max = 10))]
+    pub step: f64,
+}
+
+impl Default for ArbConfig {
+    fn default() -> Self {
+        Self { step: 1.1 }
+    }
+}
 
 impl BuildAllocator for ArbConfig {
     fn build(&self, over: Horizon) -> Result<Box<dyn Allocator>, AllocateError> {
         Ok(Box::new(match over.total {
-            Some(total) => Arb::paper(total, over.rounds, over.devices)?,
-            None => Arb::certified(over.rounds)?,
+            Some(total) => Arb::paper(total, over.rounds, over.devices, *self)?,
+            None => Arb::certified(over.rounds, *self)?,
         }))
     }
 }
@@ -37,6 +45,7 @@ impl BuildAllocator for ArbConfig {
 #[derive(Clone, Debug)]
 pub struct Arb {
     rounds: u32,
+    config: ArbConfig,
     /// ε^T and K on the paper's basis.
     pot: Option<(f64, u32)>,
     memory: Memory,
@@ -54,24 +63,30 @@ struct Memory {
 }
 
 impl Arb {
-    /// ε_1 = ε^T/T and ε_{t+1} = ε_t·clip(‖g_{t−1}‖/‖g_t‖, 1/1.1, 1.1), within 0.5 and 4 times
-    /// ε^T/T, never past ε^T, split equally over K devices. Once ε^T is spent, costs are 0.
-    pub fn paper(total_epsilon: f64, rounds: u32, devices: u32) -> Result<Self, AllocateError> {
+    /// ε_1 = ε^T/T and ε_{t+1} = ε_t·clip(‖g_{t−1}‖/‖g_t‖, 1/s, s) with step s, within 0.5 and 4
+    /// times ε^T/T, never past ε^T, split equally over K devices. Once ε^T is spent, costs are 0.
+    pub fn paper(
+        total_epsilon: f64,
+        rounds: u32,
+        devices: u32,
+        config: ArbConfig,
+    ) -> Result<Self, AllocateError> {
         let pot = (positive("total_epsilon", total_epsilon)?, count("devices", devices)?);
-        Ok(Self { pot: Some(pot), ..Self::certified(rounds)? })
+        Ok(Self { pot: Some(pot), ..Self::certified(rounds, config)? })
     }
 
     /// The same factor on left_k/(T−t+1), never past left_k; round T spends all that is left.
-    pub fn certified(rounds: u32) -> Result<Self, AllocateError> {
+    pub fn certified(rounds: u32, config: ArbConfig) -> Result<Self, AllocateError> {
+        check("step", config.step, (1.0..=10.0).contains(&config.step), "a number from 1 to 10")?;
         let memory = Memory { factor: 1.0, norm: None, spent: 0.0 };
-        Ok(Self { rounds: count("rounds", rounds)?, pot: None, memory })
+        Ok(Self { rounds: count("rounds", rounds)?, config, pot: None, memory })
     }
 }
 
 /// The next factor: clipped twice, and unchanged if both norms are 0.
-fn next_factor(factor: f64, before: f64, now: f64) -> f64 {
+fn next_factor(step: f64, factor: f64, before: f64, now: f64) -> f64 {
     let ratio = if before == now { 1.0 } else { before / now };
-    (factor * ratio.clamp(1.0 / STEP, STEP)).clamp(RANGE.0, RANGE.1)
+    (factor * ratio.clamp(1.0 / step, step)).clamp(RANGE.0, RANGE.1)
 }
 
 impl Allocator for Arb {
@@ -99,7 +114,8 @@ impl Allocator for Arb {
         debug_assert!(transcript.global.iter().all(|value| value.is_finite()));
         let norm = transcript.global.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>().sqrt();
         if let Some(before) = self.memory.norm.replace(norm) {
-            self.memory.factor = next_factor(self.memory.factor, before, norm);
+            let factor = self.memory.factor;
+            self.memory.factor = next_factor(self.config.step, factor, before, norm);
         }
     }
 
@@ -130,14 +146,16 @@ mod tests {
 
     #[test]
     fn factors_are_clipped_twice() {
-        assert_eq!(next_factor(1.0, 1.05, 1.0), 1.05);
-        assert_eq!(next_factor(1.0, 3.0, 1.0), 1.1);
-        assert_eq!(next_factor(1.0, 1.0, 3.0), 1.0 / 1.1);
-        assert_eq!(next_factor(3.9, 3.0, 1.0), 4.0);
-        assert_eq!(next_factor(0.51, 1.0, 3.0), 0.5);
-        assert_eq!(next_factor(2.0, 0.0, 0.0), 2.0);
-        assert_eq!(next_factor(1.0, 1.0, 0.0), 1.1);
-        assert_eq!(next_factor(1.0, 0.0, 1.0), 1.0 / 1.1);
+        assert_eq!(next_factor(1.1, 1.0, 1.05, 1.0), 1.05);
+        assert_eq!(next_factor(1.1, 1.0, 3.0, 1.0), 1.1);
+        assert_eq!(next_factor(1.1, 1.0, 1.0, 3.0), 1.0 / 1.1);
+        assert_eq!(next_factor(1.1, 3.9, 3.0, 1.0), 4.0);
+        assert_eq!(next_factor(1.1, 0.51, 1.0, 3.0), 0.5);
+        assert_eq!(next_factor(1.1, 2.0, 0.0, 0.0), 2.0);
+        assert_eq!(next_factor(1.1, 1.0, 1.0, 0.0), 1.1);
+        assert_eq!(next_factor(1.1, 1.0, 0.0, 1.0), 1.0 / 1.1);
+        assert_eq!(next_factor(2.0, 1.0, 3.0, 1.0), 2.0);
+        assert_eq!(next_factor(1.0, 1.0, 3.0, 1.0), 1.0);
     }
 
     /// ε^T = 8, T = 16, K = 2: the closed form of both extremes.
@@ -158,7 +176,7 @@ mod tests {
 
     /// Round budgets when the norm of the global gradient changes by `ratio` each round.
     fn budgets(ratio: f32) -> Vec<f64> {
-        let mut arb = Arb::paper(8.0, 16, 2).unwrap();
+        let mut arb = Arb::paper(8.0, 16, 2, ArbConfig::default()).unwrap();
         let asks = [0, 1].map(|device| Ask { device, left: 0.0, weight: 0.5, sensitivity: 1.0 });
         let mut gradient = [1.0];
         let mut round_budgets = Vec::new();

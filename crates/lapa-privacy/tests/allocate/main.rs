@@ -10,8 +10,8 @@ use lapa_privacy::OutOfRange;
 use lapa_privacy::allocate::lapa::angle::{deviation, leave_one_out_deviation};
 use lapa_privacy::allocate::lapa::pid::Noisy;
 use lapa_privacy::allocate::{
-    AllocateError, Allocator, AllocatorState, Arb, Ask, Costs, DeviceTranscript, Lapa, LapaConfig,
-    OptimalSplit, PidError, Schedule, Split, Transcript, Uniform,
+    AllocateError, Allocator, AllocatorState, Arb, ArbConfig, Ask, Costs, DeviceTranscript, Lapa,
+    LapaConfig, OptimalSplit, PidError, Schedule, Split, Transcript, Uniform,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -77,11 +77,11 @@ fn all(rounds: u32, devices: u32) -> Vec<(&'static str, bool, Box<dyn Allocator>
     let debiased = LapaConfig { error: PidError::Debiased, ..PAPER };
     vec![
         ("uniform", true, Box::new(Uniform::paper(8.0, rounds, devices).unwrap())),
-        ("arb", true, Box::new(Arb::paper(8.0, rounds, devices).unwrap())),
+        ("arb", true, Box::new(Arb::paper(8.0, rounds, devices, ArbConfig::default()).unwrap())),
         ("lapa", true, Box::new(Lapa::paper(8.0, rounds, devices, PAPER).unwrap())),
         ("optimal-split", true, Box::new(OptimalSplit::paper(8.0, rounds, devices).unwrap())),
         ("uniform", false, Box::new(Uniform::certified(rounds).unwrap())),
-        ("arb", false, Box::new(Arb::certified(rounds).unwrap())),
+        ("arb", false, Box::new(Arb::certified(rounds, ArbConfig::default()).unwrap())),
         ("lapa", false, Box::new(Lapa::certified(rounds, devices, debiased).unwrap())),
         ("lapa", true, Box::new(Lapa::paper(8.0, rounds, devices, TEXT).unwrap())),
         ("lapa", false, Box::new(Lapa::certified(rounds, devices, TEXT).unwrap())),
@@ -384,8 +384,11 @@ fn settings_without_meaning_are_refused() {
     for total in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         assert_eq!(name(lapa(total, 9, 4, PAPER)), "total_epsilon");
         assert!(Uniform::paper(total, 9, 4).is_err());
-        assert!(Arb::paper(total, 9, 4).is_err());
+        assert!(Arb::paper(total, 9, 4, ArbConfig::default()).is_err());
         assert!(OptimalSplit::paper(total, 9, 4).is_err());
+    }
+    for step in [0.5, 11.0, f64::NAN] {
+        assert!(Arb::certified(9, ArbConfig { step }).is_err());
     }
     assert_eq!(name(lapa(8.0, 0, 4, PAPER)), "rounds");
     assert_eq!(name(lapa(8.0, 9, 0, PAPER)), "devices");

@@ -16,16 +16,16 @@ const MIXES: [u32; 3] = [5, 0, 15];
 /// Uniform DP, the two parts, both, and the split that is optimal for the noise in the bound.
 fn parts(iid: u32) -> [Curve; 5] {
     let named = |name: &str, curve: Curve| Curve { name: name.into(), ..curve };
-    let lapa = || Allocator::Lapa.curve(BASE, SIGMA);
+    let lapa = || Allocator::Lapa.curve(BASE);
     let silent =
         |curve: Curve| curve.with("privacy.lapa.proportional=0").with("privacy.lapa.integral=0");
     let optimal = Curve::new("optimal split", BASE).with("privacy.allocator=optimal-split");
     [
-        named("uniform", Allocator::Uniform.curve(BASE, SIGMA)),
+        named("uniform", Allocator::Uniform.curve(BASE)),
         named("split alone", silent(lapa())),
         named("schedule alone", lapa().with("privacy.lapa.split=equal")),
         named("both: LAPA", lapa()),
-        optimal.with(format!("privacy.initial_sigma={SIGMA}")),
+        optimal,
     ]
     .map(|curve| {
         curve

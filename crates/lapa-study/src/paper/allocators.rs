@@ -25,15 +25,22 @@ impl Allocator {
         }
     }
 
+    /// A curve of it.
+    pub fn curve(self, base: Base) -> Curve {
+        Curve::new(self.name(), base).with(match self {
+            Self::None => "privacy=none",
+            Self::Lapa => "privacy.allocator=lapa",
+            Self::Arb => "privacy.allocator=arb",
+            Self::Uniform => "privacy.allocator=uniform",
+        })
+    }
+
     /// A curve of it; `sigma` is the noise of the first round.
-    pub fn curve(self, base: Base, sigma: f64) -> Curve {
-        let curve = Curve::new(self.name(), base);
-        let curve = match self {
-            Self::None => return curve.with("privacy=none"),
-            Self::Lapa => curve.with("privacy.allocator=lapa"),
-            Self::Arb => curve.with("privacy.allocator=arb"),
-            Self::Uniform => curve.with("privacy.allocator=uniform"),
-        };
-        curve.with(format!("privacy.initial_sigma={sigma}"))
+    pub fn with_noise(self, base: Base, sigma: f64) -> Curve {
+        let curve = self.curve(base);
+        match self {
+            Self::None => curve,
+            _ => curve.with(format!("privacy.initial_sigma={sigma}")),
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use lapa::config::{ConfigError, Experiment, Override};
+use lapa::optimize::PowerChoice;
 use serde_json::Value;
 
 use super::reading::{self, Reading};
@@ -124,13 +125,10 @@ impl Curve {
     /// The changes of a reading, without parameters of choices that the curve does not make.
     fn read(&self, reading: &Reading) -> Result<Vec<String>, ConfigError> {
         let mut changes: Vec<String> = Vec::new();
-        for change in &reading.set {
-            let known = self.experiment(&changes, &[])?.to_json();
-            let change_of = Override::parse(change)?;
-            let (table, _) = change_of.path().rsplit_once('.').unwrap_or_default();
-            let table = format!("/{}", table.replace('.', "/"));
-            if known.pointer(&table).is_some_and(Value::is_object) {
-                changes.push(change.clone());
+        for change in reading.changes() {
+            let known = self.experiment(&changes, &[])?;
+            if is_read(&known, Override::parse(change)?.path()) {
+                changes.push(change.to_owned());
             }
         }
         Ok(changes)
@@ -145,6 +143,20 @@ impl Curve {
         };
         settings.seeds().map(cell).collect()
     }
+}
+
+/// True if an experiment has the table of a key, and makes the choice that the key is about: keys of
+/// DDPG and of pilots are written whether or not powers are fitted.
+fn is_read(experiment: &Experiment, key: &str) -> bool {
+    let (table, _) = key.rsplit_once('.').unwrap_or_default();
+    let table = format!("/{}", table.replace('.', "/"));
+    let control = &experiment.control;
+    let chosen = match key {
+        key if key.starts_with("control.ddpg.") => control.power == PowerChoice::Ddpg,
+        key if key.starts_with("control.pilot") => control.needs_pilot(),
+        _ => true,
+    };
+    chosen && experiment.to_json().pointer(&table).is_some_and(Value::is_object)
 }
 
 /// The cells of some curves, in their order.

@@ -10,7 +10,7 @@ use super::{Curve, Evidence};
 const BASE: Base = base!("paper/privacy.toml");
 
 fn relative() -> Curve {
-    let mut curve = Allocator::Lapa.curve(BASE, 0.2).with("privacy.lapa.error=relative");
+    let mut curve = Allocator::Lapa.curve(BASE).with("privacy.lapa.error=relative");
     curve.name = "relative change, K = 0.1".into();
     curve
 }
@@ -20,7 +20,7 @@ const GAINS: [f64; 4] = [0.003, 0.01, 0.03, 0.1];
 
 fn printed(gain: f64) -> Curve {
     let mut curve = Allocator::Lapa
-        .curve(BASE, 0.2)
+        .curve(BASE)
         .with(format!("privacy.lapa.proportional={gain}"))
         .with(format!("privacy.lapa.integral={gain}"));
     curve.name = format!("as printed, K = {gain}");

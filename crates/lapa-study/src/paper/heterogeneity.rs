@@ -25,7 +25,7 @@ fn mix(iid: u32) -> String {
 
 fn curve(allocator: Allocator, data: &str, iid: u32) -> Curve {
     allocator
-        .curve(BASE, SIGMA)
+        .curve(BASE)
         .with(format!("data.name={data}"))
         .with(format!("partition.mix.iid={iid}"))
         .with(format!("partition.mix.non_iid={}", DEVICES - iid))

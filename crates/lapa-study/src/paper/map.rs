@@ -177,7 +177,8 @@ fn reasons(rows: &[Row]) -> Table {
     let caption = "Readings, as they were written down before their cells ran.";
     let mut table = Table::new(caption, &["Reading", "When", "Because", "Changes"]);
     for reading in readings(rows) {
-        let changes = reading.set.iter().map(|change| format!("`{change}`"));
+        let base = reading.on.iter().map(|base| format!("as {base}"));
+        let changes = base.chain(reading.set.iter().map(|change| format!("`{change}`")));
         let changes = changes.collect::<Vec<_>>().join(", ");
         table.row([&reading.name, &reading.when, &reading.because, &changes].map(String::as_str));
     }

@@ -19,8 +19,8 @@ const MAP_SIGMAS: [f64; 3] = [0.05, 0.2, 0.5];
 const NEARLY: f64 = 1.0;
 
 pub fn curves() -> Vec<Curve> {
-    let private = |sigma| Allocator::PRIVATE.map(|allocator| allocator.curve(BASE, sigma));
-    let mut curves = vec![Allocator::None.curve(BASE, 0.0)];
+    let private = |sigma| Allocator::PRIVATE.map(|allocator| allocator.with_noise(BASE, sigma));
+    let mut curves = vec![Allocator::None.curve(BASE)];
     curves.extend(SIGMAS.into_iter().flat_map(private));
     curves
 }
@@ -30,13 +30,13 @@ pub fn chapter(evidence: &Evidence) -> Chapter {
     let figure = Allocator::ALL
         .into_iter()
         .filter_map(|allocator| {
-            let points = SIGMAS.map(|sigma| (sigma, allocator.curve(BASE, sigma)));
+            let points = SIGMAS.map(|sigma| (sigma, allocator.with_noise(BASE, sigma)));
             against(evidence, allocator.name(), points)
         })
         .fold(figure.percent(), Figure::line);
     let columns = SIGMAS.map(|sigma| format!("σ₀ = {sigma}"));
     let rows = Allocator::ALL.map(|allocator| {
-        let curves = SIGMAS.map(|sigma| allocator.curve(BASE, sigma));
+        let curves = SIGMAS.map(|sigma| allocator.with_noise(BASE, sigma));
         (allocator.name().to_owned(), curves.to_vec())
     });
     Chapter::new(
@@ -55,10 +55,10 @@ pub fn chapter(evidence: &Evidence) -> Chapter {
 }
 
 pub fn claims(scope: Scope) -> Vec<Claim> {
-    let none = Allocator::None.curve(BASE, 0.0);
+    let none = Allocator::None.curve(BASE);
     let of = |what: &str, pair: fn(&[Curve; 4]) -> [&Curve; 2], margin: f64| -> Vec<Contrast> {
         let contrast = |sigma: &f64| {
-            let [lapa, arb, uniform] = Allocator::PRIVATE.map(|a| a.curve(BASE, *sigma));
+            let [lapa, arb, uniform] = Allocator::PRIVATE.map(|a| a.with_noise(BASE, *sigma));
             let curves = [none.clone(), lapa, arb, uniform];
             let [of, over] = pair(&curves);
             Contrast::gain(format!("σ₀ = {sigma}: {what}"), over, of).margin(margin)

@@ -14,7 +14,7 @@ pub(super) const PARAMETERS: u64 = 21_880;
 
 /// LAPA with the file's noise: the run whose bytes are counted.
 pub(super) fn curve() -> Curve {
-    super::allocators::Allocator::Lapa.curve(BASE, 0.2)
+    super::allocators::Allocator::Lapa.curve(BASE)
 }
 
 /// Bytes of a run, by what they are.

@@ -23,6 +23,9 @@ pub struct Reading {
     pub because: String,
     /// The claims that it bears on: a number stands for all its parts.
     pub claims: Vec<String>,
+    /// Reading whose changes come first.
+    #[serde(default)]
+    pub on: Option<String>,
     /// Changes to the configurations of the figures: `section.key=value`. A parameter of a choice that
     /// a method does not make is passed over.
     #[serde(default)]
@@ -55,6 +58,22 @@ impl Reading {
         self.name == MAIN
     }
 
+    /// The reading that its changes come on top of.
+    pub fn base(&self) -> &'static Reading {
+        let name = self.on.as_deref().unwrap_or(MAIN);
+        all().iter().find(|reading| reading.name == name).unwrap_or(main())
+    }
+
+    /// All its changes: those of its base first.
+    pub fn changes(&self) -> Vec<&str> {
+        let own = self.set.iter().map(String::as_str);
+        if self.is_main() {
+            own.collect()
+        } else {
+            self.base().changes().into_iter().chain(own).collect()
+        }
+    }
+
     /// True if it bears on a claim.
     pub fn bears_on(&self, claim: &str) -> bool {
         self.is_main() || self.claims.iter().any(|name| is_part(claim, name))
@@ -81,8 +100,21 @@ mod tests {
         for reading in &all()[1..] {
             assert!(!reading.is_main() && !reading.set.is_empty(), "{}", reading.name);
             assert!(!reading.claims.is_empty(), "{}", reading.name);
+            let base = reading.on.as_deref().unwrap_or(MAIN);
+            let before = all().iter().take_while(|other| other.name != reading.name);
+            assert_eq!(before.filter(|other| other.name == base).count(), 1, "{}", reading.name);
             assert!(!reading.when.is_empty() && !reading.because.is_empty(), "{}", reading.name);
         }
+    }
+
+    #[test]
+    fn changes_of_the_base_come_first() {
+        let named = |name: &str| all().iter().find(|reading| reading.name == name).unwrap();
+        let (small, rules) = (named("small"), named("small-rules"));
+        let analog = named("analog");
+        assert_eq!(analog.base().name, "small-rules");
+        let expected = [&small.set[..], &rules.set, &analog.set].concat();
+        assert_eq!(analog.changes(), expected);
     }
 
     #[test]
