@@ -27,11 +27,7 @@ const ALLOWED: &[(&str, &str)] = &[
 
 /// The dependencies in the workspace that the table does not allow.
 pub fn problems() -> Result<Vec<String>, String> {
-    let text =
-        process::output(process::cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata =
-        serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
-    Ok(forbidden(&metadata))
+    Ok(forbidden(&process::metadata()?))
 }
 
 fn forbidden(metadata: &Value) -> Vec<String> {

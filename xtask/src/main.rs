@@ -43,7 +43,7 @@ enum Task {
     /// Fetch the data sets, then run every test of the workspace.
     ///
     /// Runs `cargo test --workspace` (unit, integration and documentation tests; examples are
-    /// built) and passes on its output and exit code. Without a network the data sets may be
+    /// built), the tests of the program beside all others, and passes on output and exit code. Without a network the data sets may be
     /// missing: the tests that need them then say so and skip. Afterwards headless Chromium opens
     /// a report, and fails on anything on its console; root on Debian gets one by apt-get, others
     /// without one get a notice. Last, the Python package is built in a virtual environment (in the

@@ -96,6 +96,12 @@ pub fn executable(mut command: Command) -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo built no program named `lapa`".into())
 }
 
+/// The packages of the workspace, as `cargo metadata` has them.
+pub fn metadata() -> Result<Value, String> {
+    let text = output(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+    serde_json::from_str(&text).map_err(|error| format!("`cargo metadata` is not JSON: {error}"))
+}
+
 /// The target that the compiler makes programs for, as x86_64-unknown-linux-gnu.
 pub fn host() -> Result<String, String> {
     let text = output(Command::new("rustc").arg("-vV").current_dir(root()))?;
