@@ -130,7 +130,7 @@ pub fn calibrate(
 ///
 /// `Filter(epsilon, delta)` adds up μ² of Gaussian releases without sampling;
 /// `Filter(epsilon, delta, order=a)` Rényi divergences at one order; `Filter.plan` counts equal
-/// releases on Poisson samples. Costs and shares are in that currency.
+/// releases on Poisson samples. Costs are in that currency.
 ///
 /// >>> filter = lapa.Filter(epsilon=8, delta=1e-5)
 /// >>> sigma = filter.sigma_for(filter.capacity / 2)
@@ -197,20 +197,20 @@ impl Filter {
         self.lock().cost(&mechanism).map_err(Raise::raise)
     }
 
-    /// The least noise, in sensitivities, with which a release costs at most `share`.
-    #[pyo3(signature = (share, *, sampling_rate=None, adjacency="zero-out"))]
-    fn sigma_for(&self, share: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
+    /// The least noise, in sensitivities, with which a release costs at most `cost`.
+    #[pyo3(signature = (cost, *, sampling_rate=None, adjacency="zero-out"))]
+    fn sigma_for(&self, cost: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
         let unit = mechanism(sampling_rate, 1.0, self::adjacency(adjacency)?);
-        let found = self.lock().mechanism_for(unit, share).map_err(Raise::raise)?;
+        let found = self.lock().mechanism_for(unit, cost).map_err(Raise::raise)?;
         Ok(found.noise_multiplier() / unit.noise_multiplier())
     }
 
-    /// Part of `share` that may be spent now: all of it, what is left, or 0 if that is below `floor`.
+    /// Part of `cost` that may be spent now: all of it, what is left, or 0 if that is below `floor`.
     /// Spends nothing.
-    #[pyo3(signature = (share, floor=0.0))]
-    fn request(&self, share: f64, floor: f64) -> f64 {
-        match self.lock().request(share, floor) {
-            Decision::Granted(share) | Decision::Truncated(share) => share,
+    #[pyo3(signature = (cost, floor=0.0))]
+    fn request(&self, cost: f64, floor: f64) -> f64 {
+        match self.lock().request(cost, floor) {
+            Decision::Granted(cost) | Decision::Truncated(cost) => cost,
             Decision::Refused => 0.0,
         }
     }

@@ -20,9 +20,9 @@ use crate::error::Raise;
 
 /// Shares a budget over rounds and devices: "lapa", "uniform", "arb" or "optimal-split".
 ///
-/// Without `epsilon` each device has a capacity of its own (basis certified) and shares are parts of
+/// Without `epsilon` each device has a capacity of its own (basis certified) and costs are parts of
 /// what it has left, in the currency of its filter. With `epsilon`, one total is shared by all rounds
-/// and devices by the paper's formulas (basis paper), and shares are ε_k. It reads noisy gradients and
+/// and devices by the paper's formulas (basis paper), and costs are ε_k. It reads noisy gradients and
 /// public numbers only. The other parameters are those of `[privacy.lapa]`, with its defaults.
 ///
 /// >>> import numpy
@@ -31,8 +31,8 @@ use crate::error::Raise;
 /// {0: 0.1, 1: 0.1}
 /// >>> gradients = {0: numpy.array([1.0, 0.0]), 1: numpy.array([0.0, 1.0])}
 /// >>> allocator.observe(1, gradients, weights={0: 0.9, 1: 0.1}, sigmas={0: 0.01, 1: 0.01})
-/// >>> shares = allocator.allocate(2, left={0: 0.9, 1: 0.9})
-/// >>> sorted(shares), all(0 < share <= 0.9 for share in shares.values())
+/// >>> costs = allocator.allocate(2, left={0: 0.9, 1: 0.9})
+/// >>> sorted(costs), all(0 < cost <= 0.9 for cost in costs.values())
 /// ([0, 1], True)
 #[pyclass(module = "lapa", frozen)]
 pub struct Allocator {
@@ -86,7 +86,7 @@ impl Allocator {
         Ok(Self { inner: Mutex::new(inner), name: name.into(), seed })
     }
 
-    /// The shares of the devices in `left` in a round; rounds must ascend.
+    /// The costs of the devices in `left` in a round; rounds must ascend.
     ///
     /// `left` is what each device has left (without meaning with `epsilon`); `weights` are expected
     /// aggregation weights, equal if absent; `sensitivities` the paper's Δs_k, 1 if absent.

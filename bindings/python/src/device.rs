@@ -46,11 +46,11 @@ pub fn vectors<T: Element + Copy>(
 /// >>> folder = pathlib.Path(tempfile.mkdtemp())
 /// >>> config = {"run": {"rounds": 10}, "privacy": {"epsilon": 8}, "transmit": {"uplink": "ideal"}}
 /// >>> device = lapa.Device(config, 0, ledger=folder / "ledger.db", samples=400, parameters=3)
-/// >>> share = device.describe()["left"] / 10
-/// >>> noisy = device.privatize("my run", 1, numpy.array([0.1, -0.2, 0.3]), share)
+/// >>> cost = device.describe()["left"] / 10
+/// >>> noisy = device.privatize("my run", 1, numpy.array([0.1, -0.2, 0.3]), cost)
 /// >>> noisy.dtype, len(noisy)
 /// (dtype('float32'), 3)
-/// >>> again = device.privatize("my run", 1, numpy.array([0.1, -0.2, 0.3]), share)
+/// >>> again = device.privatize("my run", 1, numpy.array([0.1, -0.2, 0.3]), cost)
 /// >>> bool((noisy == again).all()), device.spent()["releases"]
 /// (True, 1)
 /// >>> device.privatize("my run", 2, numpy.zeros(3), 1e9)
@@ -158,7 +158,7 @@ impl Device {
         Ok(dict)
     }
 
-    /// The noisy update from the global model `parameters` in `round` of `run`, for a share of the
+    /// The noisy update from the global model `parameters` in `round` of `run`, for a cost to the
     /// device's budget.
     ///
     /// A batch, its gradient, clipped; charged to the device's own ledger; then noise. The same
@@ -170,17 +170,17 @@ impl Device {
         run: String,
         round: u32,
         parameters: Values<'py>,
-        share: f64,
+        cost: f64,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let parameters = parameters.as_array().to_vec();
-        let update = self.with(py, |device| device.train(&run, round, &parameters, share))?;
+        let update = self.with(py, |device| device.train(&run, round, &parameters, cost))?;
         Ok(update.into_gradient().into_pyarray(py))
     }
 
-    /// A noisy copy of an update that was computed elsewhere, for a share of the device's budget.
+    /// A noisy copy of an update that was computed elsewhere, for a cost to the device's budget.
     ///
     /// The whole update is clipped to `learn.clip_norm` C, so that one record moves it by up to 2C;
-    /// values that are not finite make it zero. Charged as in `train`. The same run, round and share get
+    /// values that are not finite make it zero. Charged as in `train`. The same run, round and cost get
     /// the first answer again, whatever the update: training need not be repeatable.
     ///
     /// `update` may be a function without arguments that trains and returns the update. It is called
@@ -193,27 +193,27 @@ impl Device {
         run: String,
         round: u32,
         update: Bound<'py, PyAny>,
-        share: f64,
+        cost: f64,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let update = if update.is_callable() {
             let train = update.unbind();
-            self.with(py, |device| device.privatize_after(&run, round, share, || self.call(&train)))
+            self.with(py, |device| device.privatize_after(&run, round, cost, || self.call(&train)))
         } else {
             let update = update.extract::<Values>()?.as_array().to_vec();
-            self.with(py, |device| device.privatize(&run, round, &update, share))
+            self.with(py, |device| device.privatize(&run, round, &update, cost))
         }?;
         Ok(update.into_gradient().into_pyarray(py))
     }
 
-    /// The device's label counts before round 1, with noise for a share of its budget; see
+    /// The device's label counts before round 1, with noise for a cost to its budget; see
     /// `BaseStation.ask_histograms`.
     fn histogram<'py>(
         &self,
         py: Python<'py>,
         run: String,
-        share: f64,
+        cost: f64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let counts = self.with(py, |device| device.histogram(&run, share))?;
+        let counts = self.with(py, |device| device.histogram(&run, cost))?;
         Ok(counts.into_pyarray(py))
     }
 

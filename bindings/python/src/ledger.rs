@@ -29,7 +29,7 @@ use crate::error::{LapaError, LedgerError, Raise};
 /// >>> filter = lapa.Filter(epsilon=8, delta=1e-5)
 /// >>> left = ledger.begin("my run", {0: filter})
 /// >>> cost = ledger.charge("my run", 1, 0, sigma=2.0)
-/// >>> round(cost, 6), round(ledger.terms()[0]["spent"] / filter.capacity, 2)
+/// >>> round(cost, 6), round(ledger.declarations()[0]["spent"] / filter.capacity, 2)
 /// (0.25, 0.09)
 /// >>> ledger.charge("my run", 2, 0, sigma=0.1)
 /// Traceback (most recent call last):
@@ -139,13 +139,13 @@ impl Ledger {
         })
     }
 
-    /// All releases in the order they were recorded: run, data, round, device, attempt, share, cost
+    /// All releases in the order they were recorded: run, data, round, device, attempt, granted, cost
     /// and event.
     fn releases<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let releases = lock(&self.inner).releases().map_err(Raise::raise)?;
         let row = |entry: Entry| {
             dict!(py, "run": entry.run, "data": entry.data, "round": entry.round,
-                  "device": entry.device, "attempt": entry.attempt, "share": entry.granted,
+                  "device": entry.device, "attempt": entry.attempt, "granted": entry.granted,
                   "cost": entry.cost, "event": as_python(py, &entry.event)?)
         };
         releases.into_iter().map(row).collect()
@@ -153,7 +153,7 @@ impl Ledger {
 
     /// Declarations of every run for its devices: run, data, device, epsilon, delta, capacity, and what
     /// was spent on the device by all runs.
-    fn terms<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    fn declarations<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let ledger = lock(&self.inner);
         let declarations = ledger.declarations().map_err(Raise::raise)?;
         let mut rows = Vec::new();

@@ -1,7 +1,7 @@
 //! `lapa.clip_and_noise`: for gradients that are computed elsewhere.
 
 use lapa::seed::{Purpose, stream};
-use lapa_privacy::mechanism::{clip, os_stream, release_gaussian};
+use lapa_privacy::sampler::{clip, os_stream, release_gaussian};
 use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArrayLikeDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

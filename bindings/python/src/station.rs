@@ -13,7 +13,7 @@ use crate::convert::{as_python, data, dict, experiment, lock, warn};
 use crate::device::{Values, facts, vectors};
 use crate::error::Raise;
 
-/// The server of a real federation: global model, weights, selection, LAPA's shares of the devices'
+/// The server of a real federation: global model, weights, selection, LAPA's costs to the devices'
 /// budgets, server momentum, and a folder with a ledger of what was asked for.
 ///
 /// `devices` is what `Device.describe()` gave, for devices 0 to K−1. If `folder` holds a run of the
@@ -38,7 +38,7 @@ use crate::error::Raise;
 /// ...     for question in station.ask([0, 1, 2]):
 /// ...         device = devices[question["device"]]
 /// ...         answers[question["device"]] = device.train(
-/// ...             station.run, question["round"], station.parameters, question["share"])
+/// ...             station.run, question["round"], station.parameters, question["cost"])
 /// ...     record = station.step(answers)
 /// >>> record["round"], record["dropped"], record["missing"]
 /// (2, [], [])
@@ -132,7 +132,7 @@ impl BaseStation {
         Ok(PyArray1::from_vec(py, parameters))
     }
 
-    /// The questions for label histograms, before round 1: dicts with device and share, for
+    /// The questions for label histograms, before round 1: dicts with device and cost, for
     /// `Device.histogram`. Empty where the rule of aggregation needs none.
     fn ask_histograms<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let questions = self.with(py, |station| station.ask_histograms())?;
@@ -153,7 +153,7 @@ impl BaseStation {
     }
 
     /// The next round's questions to the devices that are present: dicts with device, round and
-    /// share. Asked again, also after an interruption, they are the same.
+    /// cost. Asked again, also after an interruption, they are the same.
     fn ask<'py>(&self, py: Python<'py>, present: Vec<u32>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let questions = self.with(py, |station| station.ask(&present))?;
         question_list(py, &questions)
@@ -193,7 +193,7 @@ impl BaseStation {
 }
 
 fn question_list<'py>(py: Python<'py>, asked: &[Question]) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let row = |&Question { device, round, cost }| dict!(py, "device": device, "round": round, "share": cost);
+    let row = |&Question { device, round, cost }| dict!(py, "device": device, "round": round, "cost": cost);
     asked.iter().map(row).collect()
 }
 

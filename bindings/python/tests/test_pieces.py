@@ -16,8 +16,8 @@ def test_a_filter_holds_its_budget_and_says_what_was_spent():
     # 1/z² is μ² of a Gaussian release.
     assert math.isclose(filter.cost(sigma), 1 / sigma**2, rel_tol=1e-9)
     released = 0
-    while (share := filter.request(filter.capacity / 10, filter.capacity / 20)) > 0:
-        filter.charge(filter.cost(filter.sigma_for(share)))
+    while (cost := filter.request(filter.capacity / 10, filter.capacity / 20)) > 0:
+        filter.charge(filter.cost(filter.sigma_for(cost)))
         released += 1
     assert released == 10 and filter.left < filter.capacity / 20
     expected = lapa.account(sigma, 10, delta=1e-5)["gdp"]
@@ -52,7 +52,7 @@ def test_a_ledger_outlives_the_process_and_refuses_what_does_not_fit(tmp_path):
     again = lapa.Ledger(path, read_only=True)
     charged = [(release["device"], release["round"]) for release in again.releases()]
     assert charged == [(0, 1), (0, 2), (1, 3)] and again.path == path
-    spent = {terms["device"]: terms["spent"] for terms in again.terms()}
+    spent = {declared["device"]: declared["spent"] for declared in again.declarations()}
     assert math.isclose(spent[1], filter.capacity / 2, rel_tol=1e-9)
     other = lapa.Ledger(path)
     left = other.begin("b", {0: filter, 1: filter})
@@ -116,11 +116,11 @@ def test_allocators_never_pass_what_is_left(name):
     twin = lapa.Allocator(name, rounds=rounds, devices=2)
     draw = numpy.random.default_rng(7)
     for number in range(1, rounds + 1):
-        shares = allocator.allocate(number, left)
-        assert shares == twin.allocate(number, left)
-        for device, share in shares.items():
-            assert 0 < share <= left[device]
-            left[device] -= share
+        costs = allocator.allocate(number, left)
+        assert costs == twin.allocate(number, left)
+        for device, cost in costs.items():
+            assert 0 < cost <= left[device]
+            left[device] -= cost
         gradients = {device: draw.normal(size=50).astype(numpy.float32) for device in left}
         weights, sigmas = {0: 0.25, 1: 0.75}, {0: 0.1, 1: 0.1}
         allocator.observe(number, gradients, weights=weights, sigmas=sigmas)
@@ -134,11 +134,11 @@ def test_allocators_never_pass_what_is_left(name):
 
 def test_the_paper_s_allocators_share_one_epsilon():
     uniform = lapa.Allocator("uniform", rounds=10, devices=4, epsilon=8.0)
-    shares = uniform.allocate(1, {device: 0.0 for device in range(4)})
-    assert all(math.isclose(share, 8 / 40) for share in shares.values())
+    costs = uniform.allocate(1, {device: 0.0 for device in range(4)})
+    assert all(math.isclose(cost, 8 / 40) for cost in costs.values())
     split = lapa.Allocator("optimal-split", rounds=10, devices=2, epsilon=8.0)
-    shares = split.allocate(1, {0: 0.0, 1: 0.0}, weights={0: 0.9, 1: 0.1})
-    assert shares[0] > shares[1] and sum(shares.values()) <= 0.8 * (1 + 1e-12)
+    costs = split.allocate(1, {0: 0.0, 1: 0.0}, weights={0: 0.9, 1: 0.1})
+    assert costs[0] > costs[1] and sum(costs.values()) <= 0.8 * (1 + 1e-12)
 
 
 def test_links_fall_with_distance():

@@ -30,7 +30,7 @@ class Federation:
         station = self.station
         return {
             question["device"]: self.devices[question["device"]].train(
-                station.run, question["round"], station.parameters, question["share"]
+                station.run, question["round"], station.parameters, question["cost"]
             )
             for question in reversed(questions)
         }
@@ -59,7 +59,7 @@ def test_seeded_devices_are_the_simulator_bit_by_bit(small, tmp_path, changes):
         for question in reversed(station.ask(ALL)):
             device = question["device"]
             answers[device] = devices[device].train(
-                station.run, question["round"], station.parameters, question["share"]
+                station.run, question["round"], station.parameters, question["cost"]
             )
         record = station.step(answers)
         assert (record["round"], record["dropped"], record["missing"]) == (number, [], [])
@@ -81,7 +81,7 @@ def test_label_histograms_come_first(small, tmp_path):
         federation.station.ask(ALL)
     counts = {
         question["device"]: federation.devices[question["device"]].histogram(
-            federation.station.run, question["share"]
+            federation.station.run, question["cost"]
         )
         for question in federation.station.ask_histograms()
     }
@@ -113,9 +113,9 @@ def test_a_restart_in_the_middle_of_a_round_spends_nothing_twice(small, tmp_path
 def test_a_device_refuses_by_itself(small, tmp_path):
     device = lapa.Device(small, 0, ledger=tmp_path / "0.db")
     parameters = numpy.zeros(device.describe()["parameters"], numpy.float32)
-    for share in (2.0, 1e9, float("nan"), float("inf"), 0.0, -1.0):
+    for cost in (2.0, 1e9, float("nan"), float("inf"), 0.0, -1.0):
         with pytest.raises(lapa.Refused, match="device 0 refuses"):
-            device.train("run", 1, parameters, share)
+            device.train("run", 1, parameters, cost)
     for number in (0, 5):
         with pytest.raises(lapa.Refused, match="allowed is 1 to 4"):
             device.train("run", number, parameters, 1.0)
@@ -167,7 +167,7 @@ def test_records_of_one_s_own(small, tmp_path):
 def test_training_is_charged_first_and_what_it_raises_counts_as_zero(small, tmp_path, monkeypatch):
     config = {"run": {"rounds": 10}, "privacy": {"epsilon": 1e6}, "transmit": {"uplink": "ideal"}}
     device = lapa.Device(config, 0, ledger=tmp_path / "0.db", samples=50, parameters=3)
-    share, called, reported = device.describe()["left"] / 10, [], []
+    cost, called, reported = device.describe()["left"] / 10, [], []
     monkeypatch.setattr(sys, "unraisablehook", lambda error: reported.append(error.exc_type.__name__))
 
     def train(result=None):
@@ -177,17 +177,17 @@ def test_training_is_charged_first_and_what_it_raises_counts_as_zero(small, tmp_
         return numpy.full(3, 0.2) if result is None else result
 
     with pytest.raises(lapa.Refused):
-        device.privatize("run", 1, train, 11 * share)
+        device.privatize("run", 1, train, 11 * cost)
     assert called == []
-    noisy = device.privatize("run", 1, train, share)
+    noisy = device.privatize("run", 1, train, cost)
     assert called == [1] and numpy.abs(noisy - 0.2).max() < 0.1
-    assert numpy.array_equal(device.privatize("run", 1, train, share), noisy) and called == [1]
+    assert numpy.array_equal(device.privatize("run", 1, train, cost), noisy) and called == [1]
     strange = [ValueError("secret"), SystemExit(2), KeyboardInterrupt(), numpy.zeros(4), "text", numpy.full(3, numpy.nan)]
     for number, result in enumerate(strange, start=2):
-        noisy = device.privatize("run", number, lambda result=result: train(result), share)
+        noisy = device.privatize("run", number, lambda result=result: train(result), cost)
         assert 0 < numpy.abs(noisy).max() < 0.1 and device.spent()["releases"] == number
     # It cannot wait for itself.
-    device.privatize("run", 8, lambda: numpy.full(3, device.spent()["left"]), share)
+    device.privatize("run", 8, lambda: numpy.full(3, device.spent()["left"]), cost)
     assert reported == ["ValueError", "SystemExit", "KeyboardInterrupt", "ValueError", "LapaError"]
 
 
@@ -226,7 +226,7 @@ def test_a_model_trained_elsewhere(small, tmp_path):
             x = inputs[question["device"]]
             error = x @ (station.parameters - truth)
             answers[question["device"]] = devices[question["device"]].privatize(
-                station.run, question["round"], x.T @ error / len(x), question["share"]
+                station.run, question["round"], x.T @ error / len(x), question["cost"]
             )
         station.step(answers)
     assert numpy.abs(station.parameters - truth).max() < 1.0

@@ -216,10 +216,11 @@ fn a_pilot_on_private_data_is_charged_within_the_budget() {
     let releases = ledger.releases().unwrap();
     let runs: std::collections::HashSet<_> = releases.iter().map(|r| r.run.clone()).collect();
     assert_eq!(runs.len(), 2, "pilot and run share the ledger");
-    let terms = ledger.declarations().unwrap();
+    let declared = ledger.declarations().unwrap();
     for device in 0..4 {
         let spent: f64 = releases.iter().filter(|r| r.device == device).map(|r| r.cost).sum();
-        let most = terms.iter().filter(|t| t.devices.contains(&device)).map(|t| t.budget.capacity);
+        let most =
+            declared.iter().filter(|t| t.devices.contains(&device)).map(|t| t.budget.capacity);
         let most = most.fold(0.0, f64::max);
         assert!(spent <= most * (1.0 + 1e-9), "{spent} of {most}");
         assert!(spent > 0.9 * most, "the run spends what the pilot left: {spent} of {most}");
@@ -228,13 +229,13 @@ fn a_pilot_on_private_data_is_charged_within_the_budget() {
     assert_eq!(summary.privacy.epsilon_provable, 4.0);
     assert!(summary.privacy.epsilon_spent <= 4.0);
     assert!(matches!(summary.switching_round, Some(SwitchingRound::Each(each)) if each.len() == 4));
-    // The pilot's own share.
+    // The pilot's own fraction.
     let pilot = fs::read_to_string(place.path().join("run-pilot/manifest.json")).unwrap();
     let spent = |device: u32| -> f64 {
         let own = releases.iter().filter(|r| r.device == device && pilot.contains(&r.run[..32]));
         own.map(|r| r.cost).sum()
     };
-    let most = terms.iter().map(|t| t.budget.capacity).fold(0.0, f64::max);
+    let most = declared.iter().map(|t| t.budget.capacity).fold(0.0, f64::max);
     assert!((0..4).all(|device| (0.2..=0.25 + 1e-9).contains(&(spent(device) / most))));
 
     // Without its ledger the pilot must not be used.

@@ -71,7 +71,7 @@ pub struct Release {
     pub sigma_artificial: f64,
     /// Declared lower bound of the channel noise's standard deviation per real coordinate.
     pub sigma_channel: f64,
-    /// κ: share of the channel noise's variance that may be counted.
+    /// κ: fraction of the channel noise's variance that may be counted.
     pub kappa: f64,
     /// True if other devices' updates arrive with the same channel noise, as over NOMA. The paper's
     /// claim counts such noise; it proves nothing, since the others' values tell most of it.

@@ -202,33 +202,30 @@ impl Filter {
         }
     }
 
-    /// `template` with the least noise at which it costs at most `budget`.
-    pub fn mechanism_for(
-        &self,
-        template: Mechanism,
-        share: f64,
-    ) -> Result<Mechanism, AccountError> {
-        positive("share", share)?;
+    /// `template` with the least noise at which it costs at most `cost`.
+    pub fn mechanism_for(&self, template: Mechanism, cost: f64) -> Result<Mechanism, AccountError> {
+        positive("cost", cost)?;
         if template == Mechanism::NonPrivate {
             return Err(self.kind.unsupported(template));
         }
-        let cost = |noise_multiplier| self.cost(&template.with_noise(noise_multiplier));
-        let least = match self.kind {
-            FilterKind::Gdp => {
-                raise(1.0 / share.sqrt(), &|noise_multiplier| Ok(cost(noise_multiplier)? <= share))?
-            }
-            FilterKind::Renyi { order } => {
-                least_noise(template, 2.0 * share / order, share, &cost)?
-            }
-            FilterKind::Plan { mechanism: planned, .. } => {
-                self.plan_cost(&planned, &template.with_noise(planned.noise_multiplier()))?;
-                let allowed = "at least 1, the cost of a planned release";
-                check("share", share, share >= 1.0, allowed)?;
-                return Ok(planned);
-            }
-        };
+        let cost_at = |noise_multiplier| self.cost(&template.with_noise(noise_multiplier));
+        let least =
+            match self.kind {
+                FilterKind::Gdp => raise(1.0 / cost.sqrt(), &|noise_multiplier| {
+                    Ok(cost_at(noise_multiplier)? <= cost)
+                })?,
+                FilterKind::Renyi { order } => {
+                    least_noise(template, 2.0 * cost / order, cost, &cost_at)?
+                }
+                FilterKind::Plan { mechanism: planned, .. } => {
+                    self.plan_cost(&planned, &template.with_noise(planned.noise_multiplier()))?;
+                    let allowed = "at least 1, the cost of a planned release";
+                    check("cost", cost, cost >= 1.0, allowed)?;
+                    return Ok(planned);
+                }
+            };
         let allowed = "a cost that some amount of noise can meet";
-        let noise = least.ok_or(OutOfRange { name: "share", value: share, allowed })?;
+        let noise = least.ok_or(OutOfRange { name: "cost", value: cost, allowed })?;
         Ok(template.with_noise(noise))
     }
 
@@ -326,13 +323,13 @@ pub fn renyi_order(
         let order = 1.0 + (f64::from(k) / 8.0).exp2();
         let order = if order < 16.0 { order } else { order.round() };
         let Ok(filter) = Filter::renyi(budget, order) else { continue };
-        let share = filter.capacity() / f64::from(releases);
+        let even = filter.capacity() / f64::from(releases);
         if let Some((noise, _)) = best
-            && filter.cost(&template.with_noise(noise))? > share
+            && filter.cost(&template.with_noise(noise))? > even
         {
             continue;
         }
-        let mechanism = filter.mechanism_for(template, share)?;
+        let mechanism = filter.mechanism_for(template, even)?;
         best = Some((mechanism.noise_multiplier(), order));
     }
     best.map(|(_, order)| order).ok_or(AccountError::OutOfReach {

@@ -21,8 +21,8 @@
 //! // A filter holds releases to the budget, however their noise is chosen on the way.
 //! let mut filter = Filter::gdp(budget)?;
 //! let cost = filter.cost(&Mechanism::Gaussian { noise_multiplier: 2.0 * z })?;
-//! while let Decision::Granted(share) = filter.request(cost, 0.0) {
-//!     filter.charge(share)?;
+//! while let Decision::Granted(granted) = filter.request(cost, 0.0) {
+//!     filter.charge(granted)?;
 //! }
 //! assert!(filter.spent_epsilon()? <= 8.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,9 +39,9 @@ mod filter;
 #[cfg(feature = "ledger")]
 pub mod ledger;
 mod math;
-pub mod mechanism;
 mod range;
 mod rounding;
+pub mod sampler;
 
 pub use budget::Budget;
 pub use error::{AccountError, EventError};

@@ -343,24 +343,24 @@ fn filters_are_never_overspent() {
             let which = random.below(filters.len());
             let filter = &mut filters[which];
             let before = filter.spent();
-            let (share, floor) = match filter.kind() {
+            let (asked, floor) = match filter.kind() {
                 FilterKind::Plan { .. } => (f64::from(random.below(3) as u8), 0.0),
                 _ => {
-                    let share = filter.capacity() * random.power(-9.0, 0.5);
-                    (share, share * [0.0, 0.3, 1.0][random.below(3)])
+                    let asked = filter.capacity() * random.power(-9.0, 0.5);
+                    (asked, asked * [0.0, 0.3, 1.0][random.below(3)])
                 }
             };
-            let granted = match filter.request(share, floor) {
+            let granted = match filter.request(asked, floor) {
                 Decision::Granted(granted) => {
-                    assert!(granted == share && share <= filter.left());
+                    assert!(granted == asked && asked <= filter.left());
                     granted
                 }
                 Decision::Truncated(granted) => {
-                    assert!(granted == filter.left() && granted < share && granted >= floor);
+                    assert!(granted == filter.left() && granted < asked && granted >= floor);
                     granted
                 }
                 Decision::Refused => {
-                    assert!(share == 0.0 || filter.left() == 0.0 || filter.left() < floor);
+                    assert!(asked == 0.0 || filter.left() == 0.0 || filter.left() < floor);
                     continue;
                 }
             };

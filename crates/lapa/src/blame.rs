@@ -99,8 +99,8 @@ alike! {
     lapa_privacy::AccountError: false, Other;
     lapa_privacy::OutOfRange: false, Other;
     lapa_privacy::allocate::AllocateError: false, Other;
-    lapa_privacy::mechanism::ClipError: false, Other;
-    lapa_privacy::mechanism::EntropyError: false, Other;
+    lapa_privacy::sampler::ClipError: false, Other;
+    lapa_privacy::sampler::EntropyError: false, Other;
 }
 
 impl Blame for PrivacyError {

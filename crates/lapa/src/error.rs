@@ -1,6 +1,6 @@
 //! Errors of a federation.
 
-use lapa_privacy::mechanism::EntropyError;
+use lapa_privacy::sampler::EntropyError;
 
 use crate::budget::PrivacyError;
 use crate::pool::PoolError;

@@ -3,7 +3,7 @@
 //! The four numbers *are* the ChaCha key, 64 bits each: two different streams never share a key,
 //! and no stream depends on how many numbers another one drew, nor on which thread drew them.
 
-use lapa_privacy::mechanism::{EntropyError, os_stream};
+use lapa_privacy::sampler::{EntropyError, os_stream};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
 

@@ -71,7 +71,7 @@ def test_every_device_has_a_question_of_its_own_and_nothing_but_noise_comes_back
     strategy(tmp_path).start(grid, num_rounds=1)
     questions = [message.content.config_records["config"] for message in grid.sent[DEVICES:]]
     assert [question["device"] for question in questions] == list(range(DEVICES))
-    assert all(question["share"] > 0.0 and question["round"] == 1 for question in questions)
+    assert all(question["cost"] > 0.0 and question["round"] == 1 for question in questions)
     for reply in seen:
         assert set(reply.content) == {"arrays", "metrics"}
         assert set(reply.content["metrics"]) == {"device", "round", "num-examples"}
@@ -145,7 +145,7 @@ class Greedy(LapaStrategy):
     def configure_train(self, server_round, arrays, config, grid):
         messages = super().configure_train(server_round, arrays, config, grid)
         for message in messages:
-            message.content.config_records["config"]["share"] *= 1000.0
+            message.content.config_records["config"]["cost"] *= 1000.0
         return messages
 
 

@@ -155,8 +155,8 @@ def test_what_is_refused_is_not_trained(tmp_path):
     (reply,) = grid.send_and_receive([Message(hello, dst_node_id=node, message_type="query")])
     left = reply.content["metrics"]["left"]
 
-    def ask(share: float, round: int = 1, device: int = 0) -> Message:
-        config = records.question("run", round, device, share)
+    def ask(cost: float, round: int = 1, device: int = 0) -> Message:
+        config = records.question("run", round, device, cost)
         content = RecordDict({"arrays": first_model(), "config": config})
         (reply,) = grid.send_and_receive([Message(content, dst_node_id=node, message_type="train")])
         return reply

@@ -6,9 +6,9 @@ use super::score::Sums;
 use crate::epsilon_bound::one_run_epsilon;
 use crate::{Attack, Exhibit, Finding, Options, Repeated, Statement};
 
-/// Shares of the canaries that are guessed, half of them in and half out. Fixed in advance; the
+/// Fractions of the canaries that are guessed, half of them in and half out. Fixed in advance; the
 /// level of each bound is that of all, divided by their number.
-const SHARES: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
+const FRACTIONS: [f64; 4] = [0.125, 0.25, 0.5, 1.0];
 
 /// The canaries of a repeated run.
 ///
@@ -21,10 +21,10 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
         let reason = "The devices hold too few records to replace some by canaries.".into();
         return Finding { reason, ..finding };
     }
-    let alpha = (1.0 - options.confidence) / SHARES.len() as f64;
-    // Guesses, correct ones and the bound of each share.
-    let tried = SHARES.map(|share| {
-        let (guesses, correct) = guess(repeated, &scores, share);
+    let alpha = (1.0 - options.confidence) / FRACTIONS.len() as f64;
+    // Guesses, correct ones and the bound of each fraction.
+    let tried = FRACTIONS.map(|fraction| {
+        let (guesses, correct) = guess(repeated, &scores, fraction);
         (guesses, correct, one_run_epsilon(m, guesses, correct, statement.delta, alpha))
     });
     let best = tried.iter().fold(tried[0], |a, &b| if b.2 > a.2 { b } else { a });
@@ -80,12 +80,12 @@ fn scores(repeated: &Repeated) -> Vec<f64> {
     repeated.scorer.sums.iter().map(score).collect()
 }
 
-/// Numbers of guesses and of correct guesses of a share.
-fn guess(repeated: &Repeated, scores: &[f64], share: f64) -> (u64, u64) {
+/// Numbers of guesses and of correct guesses of a fraction.
+fn guess(repeated: &Repeated, scores: &[f64], fraction: f64) -> (u64, u64) {
     let canaries = &repeated.scorer.canaries;
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-    let each = (share * scores.len() as f64 / 2.0) as usize;
+    let each = (fraction * scores.len() as f64 / 2.0) as usize;
     let (low, high) = (&order[..each], &order[order.len() - each..]);
     let correct = low.iter().filter(|&&i| !canaries[i].present).count()
         + high.iter().filter(|&&i| canaries[i].present).count();

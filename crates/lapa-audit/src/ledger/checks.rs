@@ -171,7 +171,7 @@ mod tests {
     use std::collections::HashSet;
 
     use lapa::seed::{Purpose, stream};
-    use lapa_privacy::mechanism::add_gaussian;
+    use lapa_privacy::sampler::add_gaussian;
 
     use super::*;
 

@@ -108,8 +108,8 @@ fn rate(repeated: &Repeated) -> Option<Rate> {
             if sums.own > 0.0 {
                 let public = repeated.public_samples[canary.device as usize];
                 let denominator = learn.sampling.denominator(learn.batch_fraction, public);
-                let share = denominator * sums.along / sums.own;
-                (n, sum, squares) = (n + 1.0, sum + share, squares + share * share);
+                let weighted = denominator * sums.along / sums.own;
+                (n, sum, squares) = (n + 1.0, sum + weighted, squares + weighted * weighted);
             }
         }
         let mean = sum / n;

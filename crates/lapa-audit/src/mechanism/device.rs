@@ -11,11 +11,11 @@ use lapa::device::{AnswerError, Batches, Device as Simulated, Learner, Streams};
 use lapa::model::{Layer, Network, Shape, Worker};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Recorded, Repeat, Request};
-use lapa_privacy::mechanism::{Grid, add_gaussian};
+use lapa_privacy::sampler::{Grid, add_gaussian};
 use lapa_privacy::{Adjacency, Event, Release};
 use rand::{Rng, TryRng};
 
-use super::Mechanism;
+use super::Releases;
 use crate::AuditError;
 
 /// Learning and releases of a device, as declared.
@@ -189,8 +189,8 @@ impl TryRng for Shared<'_> {
     }
 }
 
-impl Mechanism for DeviceReleases {
-    fn releases(&self, with: bool, draw: u64) -> Result<Vec<f32>, AuditError> {
+impl Releases for DeviceReleases {
+    fn vectors(&self, with: bool, draw: u64) -> Result<Vec<f32>, AuditError> {
         let device = self.simulated(with);
         let rng = RefCell::new(stream(self.seed, Purpose::Audit, u64::from(with), draw));
         let mut learner = Learner::new(Worker::new(self.network.clone()));

@@ -1,8 +1,8 @@
-//! Many draws of a mechanism, and the bounds that follow.
+//! Many draws of a device's releases, and the bounds that follow.
 
 use rayon::prelude::*;
 
-use super::{Distinguisher, Mechanism};
+use super::{Distinguisher, Releases};
 use crate::AuditError;
 use crate::epsilon_bound::{Errors, Threshold, epsilon_lower, gdp_epsilon, mu_lower};
 
@@ -20,7 +20,7 @@ pub struct Scores {
 
 /// The scores of `draws` draws on each input; `tick` hears how many are done.
 pub fn draw(
-    mechanism: &dyn Mechanism,
+    releases: &dyn Releases,
     test: &Distinguisher,
     draws: u64,
     tick: &mut dyn FnMut(u64) -> Result<(), AuditError>,
@@ -32,7 +32,7 @@ pub fn draw(
             let drawn: Result<Vec<f64>, AuditError> = block
                 .clone()
                 .into_par_iter()
-                .map(|draw| Ok(test.score(&mechanism.releases(with, draw)?)))
+                .map(|draw| Ok(test.score(&releases.vectors(with, draw)?)))
                 .collect();
             arm.extend(drawn?);
         }

@@ -1,8 +1,8 @@
-//! The mechanism of a run, drawn again and again.
+//! The releases of a run, drawn again and again.
 
 use lapa::device::{Batches, grid};
 use lapa::simulation::Cancelled;
-use lapa_privacy::{Adjacency, Mechanism as Declared, Release};
+use lapa_privacy::{Adjacency, Mechanism, Release};
 use lapa_report::page::Table;
 
 use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbors, draw};
@@ -40,7 +40,7 @@ pub fn run(
     let gaussian = device
         .releases
         .iter()
-        .all(|release| matches!(release.mechanism(), Ok(Declared::Gaussian { .. })));
+        .all(|release| matches!(release.mechanism(), Ok(Mechanism::Gaussian { .. })));
     let alpha = 1.0 - options.confidence;
     let certified = device.batches.zero_if_not_finite;
     let longest = alpha * if certified { 1.0 - HOSTILE } else { 1.0 };

@@ -3,9 +3,9 @@
 use lapa::config::{BatchSampling, Clip};
 use lapa::seed::{Purpose, stream};
 use lapa_audit::AuditError;
-use lapa_audit::mechanism::{Device, DeviceReleases, Mechanism, Neighbors};
+use lapa_audit::mechanism::{Device, DeviceReleases, Neighbors, Releases};
 use lapa_privacy::ClipUnit;
-use lapa_privacy::mechanism::add_gaussian;
+use lapa_privacy::sampler::add_gaussian;
 
 use super::*;
 
@@ -47,8 +47,8 @@ struct NanDisablesTheClip {
     instead: f32,
 }
 
-impl Mechanism for NanDisablesTheClip {
-    fn releases(&self, with: bool, draw: u64) -> Result<Vec<f32>, AuditError> {
+impl Releases for NanDisablesTheClip {
+    fn vectors(&self, with: bool, draw: u64) -> Result<Vec<f32>, AuditError> {
         let mut rng = stream(2, Purpose::Audit, with.into(), draw);
         let mut released = Vec::new();
         for release in &self.device.releases {

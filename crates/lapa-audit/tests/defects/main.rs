@@ -8,7 +8,7 @@ mod transcript;
 use lapa::config::{BatchSampling, Clip, Experiment, Learn, Update};
 use lapa::device::Batches;
 use lapa_audit::mechanism::{
-    Bounds, Device, DeviceReleases, Distinguisher, Mechanism, Neighbors, draw,
+    Bounds, Device, DeviceReleases, Distinguisher, Neighbors, Releases, draw,
 };
 use lapa_audit::{Attack, Finding, Statement, Verdict};
 use lapa_privacy::accountant::gdp;
@@ -81,13 +81,13 @@ fn releases(device: &Device) -> DeviceReleases {
 
 /// The finding on a mechanism, tested as `declared` says that it is. `gaussian`: whether the claim
 /// is about plain Gaussian noise.
-fn audit(mechanism: &dyn Mechanism, declared: &Device, gaussian: bool) -> Finding {
+fn audit(audited: &dyn Releases, declared: &Device, gaussian: bool) -> Finding {
     let test = Distinguisher::new(&releases(declared)).unwrap();
-    audit_by(&test, mechanism, gaussian)
+    audit_by(&test, audited, gaussian)
 }
 
-fn audit_by(test: &Distinguisher, mechanism: &dyn Mechanism, gaussian: bool) -> Finding {
-    let scores = draw(mechanism, test, DRAWS, &mut |_| Ok(())).unwrap();
+fn audit_by(test: &Distinguisher, audited: &dyn Releases, gaussian: bool) -> Finding {
+    let scores = draw(audited, test, DRAWS, &mut |_| Ok(())).unwrap();
     let bounds = Bounds::new(&scores, CLAIM.delta, ALPHA / 2.0);
     Finding::new(Attack::Mechanism, &CLAIM, 1.0 - ALPHA)
         .judge(bounds.epsilon_lower, gaussian.then_some(bounds.epsilon_lower_gdp))

@@ -1,14 +1,14 @@
 //! Batches that are not as declared.
 
 use lapa_privacy::accountant::Pld;
-use lapa_privacy::{Budget, Mechanism as Declared, calibrate};
+use lapa_privacy::{Budget, Mechanism, calibrate};
 
 use super::*;
 
 /// Poisson batches of a tenth, with noise that makes ε = 1 of them.
 fn sampled() -> Device {
     let rate = 0.1;
-    let template = Declared::poisson(rate, 1.0, Adjacency::ZeroOut);
+    let template = Mechanism::poisson(rate, 1.0, Adjacency::ZeroOut);
     let budget = Budget::new(CLAIM.epsilon_provable, CLAIM.delta).unwrap();
     let noise = calibrate::noise_multiplier(budget, template, ROUNDS as u32, Pld::default).unwrap();
     let denominator = rate * f64::from(RECORDS);

@@ -2,7 +2,7 @@
 
 use lapa::seed::{Purpose, stream};
 use lapa_audit::ledger::{Checks, ReceivedUpdate};
-use lapa_privacy::mechanism::release_gaussian;
+use lapa_privacy::sampler::release_gaussian;
 
 use super::*;
 

@@ -409,10 +409,10 @@ fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseEr
 /// the pilot had a budget of its own.
 fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
     let Some(privacy) = &pilot.experiment().privacy else { return Ok(None) };
-    let share = privacy.budget_fraction;
-    if share == 1.0 {
+    let fraction = privacy.budget_fraction;
+    if fraction == 1.0 {
         return Ok(None);
     }
     let sigma = |part: f64| pilot.books().even_sigma(0, part).map_err(PhaseError::training);
-    Ok(sigma(1.0 - share)?.zip(sigma(share)?).map(|(run, pilot)| run / pilot))
+    Ok(sigma(1.0 - fraction)?.zip(sigma(fraction)?).map(|(run, pilot)| run / pilot))
 }

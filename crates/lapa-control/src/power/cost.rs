@@ -57,7 +57,7 @@ pub enum CostError {
 /// The provable ε of the worst device over all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrivacyCost {
-    /// With the trusted share κ of the channel's noise counted.
+    /// With the trusted fraction κ of the channel's noise counted.
     pub counted: f64,
     /// With artificial noise alone (κ = 0); ∞ where a device sends without any.
     pub artificial_only: f64,

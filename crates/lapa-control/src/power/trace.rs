@@ -12,7 +12,7 @@ pub struct TraceArrays {
     /// c₀² of each device's updates without artificial noise, C²/q + σ_c²: see
     /// [`power_scale`](lapa::budget::power_scale).
     pub quiet_scale_squared: Vec<f64>,
-    /// κ of each device: the share of the receiver's noise that may be counted.
+    /// κ of each device: the fraction of the receiver's noise that may be counted.
     pub trust: Vec<f64>,
     /// σ_c²: artificial noise up to this variance does not raise c. 0 unless the scale is fixed.
     pub noise_within_scale: f64,
@@ -73,7 +73,7 @@ impl Trace {
             return Err(TraceError::Empty { rounds, devices });
         }
         // Squares and products of four of them stay finite.
-        let (any, share) = ((1e30, "a number from 0 to 1e30"), (1.0, "a number from 0 to 1"));
+        let (any, fraction) = ((1e30, "a number from 0 to 1e30"), (1.0, "a number from 0 to 1"));
         let cells = rounds * devices;
         let within = vec![arrays.noise_within_scale];
         let table = [
@@ -82,7 +82,7 @@ impl Trace {
             ("sigma_required", &arrays.sigma_required, cells, any),
             ("nu_at_watt", &arrays.nu_at_watt, cells, any),
             ("quiet_scale_squared", &arrays.quiet_scale_squared, devices, any),
-            ("trust", &arrays.trust, devices, share),
+            ("trust", &arrays.trust, devices, fraction),
         ];
         if let Some((name, values, expected, _)) = table.iter().find(|row| row.1.len() != row.2) {
             let (given, expected) = (values.len(), *expected);

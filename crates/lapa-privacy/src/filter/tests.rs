@@ -11,15 +11,15 @@ fn budget(epsilon: f64, delta: f64) -> Budget {
     Budget::new(epsilon, delta).unwrap()
 }
 
-/// Spends a filter in `releases` equal shares and returns what was released.
+/// Spends a filter in `releases` equal parts and returns what was released.
 fn spend(filter: &mut Filter, template: Mechanism, releases: u32) -> Vec<Mechanism> {
     let mut released = Vec::new();
     for rest in (1..=releases).rev() {
-        let share = filter.left() / f64::from(rest);
-        assert_eq!(filter.request(share, 0.0), Decision::Granted(share));
-        let mechanism = filter.mechanism_for(template, share).unwrap();
+        let asked = filter.left() / f64::from(rest);
+        assert_eq!(filter.request(asked, 0.0), Decision::Granted(asked));
+        let mechanism = filter.mechanism_for(template, asked).unwrap();
         let cost = filter.cost(&mechanism).unwrap();
-        assert!(cost <= share && cost >= share * (1.0 - 1e-8), "{cost} {share}");
+        assert!(cost <= asked && cost >= asked * (1.0 - 1e-8), "{cost} {asked}");
         filter.charge(cost).unwrap();
         released.push(mechanism);
     }
@@ -74,8 +74,8 @@ fn the_best_order_is_nearly_as_good_as_all_orders() {
         let order = renyi_order(budget, template, releases).unwrap();
         let noise = |order| {
             let filter = Filter::renyi(budget, order).ok()?;
-            let share = filter.capacity() / f64::from(releases);
-            Some(filter.mechanism_for(template, share).ok()?.noise_multiplier())
+            let asked = filter.capacity() / f64::from(releases);
+            Some(filter.mechanism_for(template, asked).ok()?.noise_multiplier())
         };
         let chosen = noise(order).unwrap();
         let all = noise_multiplier(budget, template, releases, Rdp::default).unwrap();
@@ -132,9 +132,9 @@ fn requests_are_granted_truncated_or_refused() {
     assert_eq!(filter.request(2.0 * capacity, 0.0), Decision::Truncated(capacity));
     assert_eq!(filter.request(f64::INFINITY, capacity), Decision::Truncated(capacity));
     assert_eq!(filter.request(capacity / 2.0, capacity), Decision::Refused);
-    for share in [0.0, -1.0, f64::NAN] {
-        assert_eq!(filter.request(share, 0.0), Decision::Refused);
-        assert!(filter.mechanism_for(GAUSSIAN, share).is_err());
+    for asked in [0.0, -1.0, f64::NAN] {
+        assert_eq!(filter.request(asked, 0.0), Decision::Refused);
+        assert!(filter.mechanism_for(GAUSSIAN, asked).is_err());
     }
     assert_eq!(filter.request(capacity, f64::NAN), Decision::Refused);
     for cost in [-1.0, f64::NAN, f64::INFINITY, capacity.next_up()] {

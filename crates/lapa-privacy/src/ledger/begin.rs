@@ -140,7 +140,7 @@ fn expect_same_kind(
         }
         if (&known.kind, known.delta) != (&budget.kind, budget.delta) {
             let shown = |b: &DeclaredBudget| format!("kind {} and delta {:e}", b.kind, b.delta);
-            return Err(LedgerError::Terms {
+            return Err(LedgerError::OtherFilter {
                 data: data.into(),
                 device: *others.start().max(devices.start()),
                 recorded: shown(&known),
@@ -194,7 +194,7 @@ fn agree(
         for device in range.clone() {
             let was = by_device.range(..=device).next_back().map(|(_, budget)| *budget);
             if let Some(was) = was.filter(|was| was != given) {
-                let shown = |terms: &DeclaredBudget| format!("device {device} of {terms}");
+                let shown = |budget: &DeclaredBudget| format!("device {device} of {budget}");
                 return Err(differs(shown(was), shown(given)));
             }
         }
@@ -218,9 +218,9 @@ fn numbers(groups: &[Group<'_>]) -> String {
     format!("[{}]", shown.collect::<Vec<_>>().join(", "))
 }
 
-/// Refuses terms without meaning.
-fn check(terms: &DeclaredBudget) -> Result<(), LedgerError> {
-    let DeclaredBudget { kind: _, epsilon, delta, capacity } = *terms;
+/// Refuses a budget without meaning.
+fn check(budget: &DeclaredBudget) -> Result<(), LedgerError> {
+    let DeclaredBudget { kind: _, epsilon, delta, capacity } = *budget;
     for (name, value, allowed, ok) in [
         ("epsilon", epsilon, "above 0", epsilon > 0.0),
         ("delta", delta, "a number above 0 and below 1", delta > 0.0 && delta < 1.0),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Error, ErrorCode};
 
 use super::{BUSY_TIMEOUT, Repeat};
-use crate::mechanism::EntropyError;
+use crate::sampler::EntropyError;
 
 /// Error of the ledger. Nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -170,7 +170,7 @@ pub enum LedgerError {
          the kind of filter and delta must stay the same (they follow from privacy.delta, \
          allocator, sampling, adjacency and noise)"
     )]
-    Terms {
+    OtherFilter {
         /// The data set.
         data: String,
         /// The device.
@@ -185,9 +185,9 @@ pub enum LedgerError {
     Resumed {
         /// The run.
         run: String,
-        /// Terms at its begin.
+        /// Its declaration at its begin.
         recorded: String,
-        /// Terms at its resumption.
+        /// Its declaration at its resumption.
         given: String,
     },
     /// The run was never begun.

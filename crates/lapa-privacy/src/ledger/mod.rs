@@ -47,7 +47,7 @@ pub use error::LedgerError;
 pub use query::{Declaration, Entry};
 pub use record::{Offers, Recorded};
 
-use crate::mechanism::os_stream;
+use crate::sampler::os_stream;
 use error::At;
 use place::Place;
 use seal::KEY_BYTES;

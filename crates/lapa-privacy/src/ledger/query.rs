@@ -174,7 +174,7 @@ impl Ledger {
         mut read: impl FnMut(Entry) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
-            "SELECT run, data, partition, round, device, attempt, share, cost, event FROM record
+            "SELECT run, data, partition, round, device, attempt, granted, cost, event FROM record
              JOIN run USING (run) JOIN data USING (data)
              WHERE event IS NOT NULL {only} ORDER BY id"
         );

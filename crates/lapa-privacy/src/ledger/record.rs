@@ -174,7 +174,7 @@ impl Round<'_> {
 
     /// The last attempt of a device at this round: its number, what was asked for, what came of it.
     fn last(&self, device: u32) -> Result<Option<(u32, f64, Option<Row>)>, LedgerError> {
-        let sql = "SELECT attempt, asked, share, cost, event FROM record
+        let sql = "SELECT attempt, asked, granted, cost, event FROM record
                    WHERE run = ? AND device = ? AND round = ? ORDER BY attempt DESC LIMIT 1";
         let read = |row: &rusqlite::Row<'_>| {
             let event: Option<String> = row.get(4)?;
@@ -301,16 +301,17 @@ impl Round<'_> {
     ) -> Result<(), LedgerError> {
         let Self { ref tx, path, run, round, ref mut seal, .. } = *self;
         let Request { device, cost: asked } = request;
-        let (share, cost, event) = released.map_or((None, None, None), |(share, cost, event)| {
-            (Some(share), Some(cost), Some(event))
-        });
+        let (granted, cost, event) = released
+            .map_or((None, None, None), |(granted, cost, event)| {
+                (Some(granted), Some(cost), Some(event))
+            });
         let sql = "INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *";
-        let row = params![run, device, round, attempt, asked, share, cost, event];
+        let row = params![run, device, round, attempt, asked, granted, cost, event];
         one(tx, sql, row, |row| seal.toggle("record", row)).at(path)
     }
 }
 
-/// The columns share, cost and event of a release.
+/// The columns granted, cost and event of a release.
 type Row = (f64, f64, String);
 
 fn shown(cost: f64, event: Option<&Event>) -> String {

@@ -14,7 +14,7 @@ use super::{BUSY_TIMEOUT, RETRY_PAUSE};
 const APPLICATION_ID: i64 = 0x6c61_7061;
 
 /// Version of the tables below.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 
 /// `account.spent` is the sum of the costs in `record` over all runs, rounded up at every step; a
 /// device without a release has no row there. `run.earlier` is the last record of the time before the
@@ -66,11 +66,11 @@ CREATE TABLE record (
     round   INTEGER NOT NULL CHECK (round >= 0),
     attempt INTEGER NOT NULL CHECK (attempt >= 1),
     asked   REAL    NOT NULL CHECK (asked >= 0),
-    share   REAL    CHECK (share > 0 AND share <= asked),
+    granted REAL    CHECK (granted > 0 AND granted <= asked),
     cost    REAL    CHECK (cost >= 0),
     event   TEXT,
     UNIQUE (run, device, round, attempt),
-    CHECK ((share IS NULL) = (event IS NULL) AND (cost IS NULL) = (event IS NULL))
+    CHECK ((granted IS NULL) = (event IS NULL) AND (cost IS NULL) = (event IS NULL))
 ) STRICT;
 
 CREATE TRIGGER records_are_declared BEFORE INSERT ON record WHEN NOT coalesce(

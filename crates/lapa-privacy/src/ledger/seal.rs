@@ -13,7 +13,7 @@ pub(super) const SEALED: [(&str, &str); 5] = [
     ("data", "data, partition"),
     ("run", "run, data, earlier, repeat"),
     ("declared", "run, first, last, kind, epsilon, delta, capacity"),
-    ("record", "id, run, device, round, attempt, asked, share, cost, event"),
+    ("record", "id, run, device, round, attempt, asked, granted, cost, event"),
 ];
 
 /// A digest of the ledger's content: the SHA-256 of every row, added bit by bit without carry, so

@@ -15,8 +15,9 @@ fn number(conn: &Connection, pragma: &str) -> i64 {
 
 fn begun(ledger: &mut Ledger) {
     let data = DataKey { data: "data".into(), partition: "partition".into() };
-    let terms = DeclaredBudget { kind: "\"gdp\"".into(), epsilon: 1.0, delta: 1e-5, capacity: 1.0 };
-    ledger.begin_run("run", &data, &[(0, terms)]).unwrap();
+    let budget =
+        DeclaredBudget { kind: "\"gdp\"".into(), epsilon: 1.0, delta: 1e-5, capacity: 1.0 };
+    ledger.begin_run("run", &data, &[(0, budget)]).unwrap();
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn a_commit_is_synced() {
         assert_eq!(number(&ledger.conn, "foreign_keys"), 1);
         assert_eq!(number(&ledger.conn, "busy_timeout"), 10_000);
         assert_eq!(number(&ledger.conn, "application_id"), i64::from(u32::from_be_bytes(*b"lapa")));
-        assert_eq!(number(&ledger.conn, "user_version"), 4);
+        assert_eq!(number(&ledger.conn, "user_version"), 5);
         let loose: i64 = ledger
             .conn
             .query_row(

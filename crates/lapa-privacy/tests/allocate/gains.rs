@@ -36,8 +36,8 @@ fn directions_of_the_split() {
     }
 }
 
-/// Round budgets, as parts of ε^T/T, when the noise of each round follows from its shares: four
-/// devices, 1000 coordinates, gradients of norm 1, noise 0.05 at the uniform share.
+/// Round budgets, as parts of ε^T/T, when the noise of each round follows from its costs: four
+/// devices, 1000 coordinates, gradients of norm 1, noise 0.05 at the uniform cost.
 fn budgets_under_feedback(config: LapaConfig) -> Vec<f64> {
     let (rounds, devices) = (30, 4u32);
     let uniform = 8.0 / f64::from(rounds * devices);
@@ -53,8 +53,8 @@ fn budgets_under_feedback(config: LapaConfig) -> Vec<f64> {
         }
         let sent: Vec<Sent> = (0..devices)
             .zip(&decision.by_device)
-            .map(|(device, share)| {
-                let sigma = FEEDBACK_SIGMA * uniform / share;
+            .map(|(device, cost)| {
+                let sigma = FEEDBACK_SIGMA * uniform / cost;
                 let signal = 1.0 / f64::sqrt(FEEDBACK_Q.into());
                 let gradient =
                     (0..FEEDBACK_Q).map(|_| (signal + sigma * normal(&mut rng)) as f32).collect();

@@ -157,8 +157,8 @@ fn replay(number: usize, case: &Value) {
         let angles = maybe_numbers(&decision["angles"]);
         assert_eq!(ours.by_device.len(), asks.len());
         assert_eq!(ours.angles.len(), angles.len());
-        for (i, share) in numbers(&decision["shares"]).into_iter().enumerate() {
-            near(&at("share"), Some(ours.by_device[i]), Some(share));
+        for (i, cost) in numbers(&decision["shares"]).into_iter().enumerate() {
+            near(&at("cost"), Some(ours.by_device[i]), Some(cost));
             near(&at("angle"), ours.angles[i], angles[i]);
         }
         let received: Vec<Sent> =
@@ -273,17 +273,17 @@ proptest! {
                     .iter()
                     .map(|one| Ask { weight: one.weight, ..ask(one.device, left[one.device as usize]) })
                     .collect();
-                let Costs { by_device: shares, round_budget, .. } = allocator.allocate(round, &asks);
-                prop_assert_eq!(shares.len(), asks.len());
+                let Costs { by_device: costs, round_budget, .. } = allocator.allocate(round, &asks);
+                prop_assert_eq!(costs.len(), asks.len());
                 prop_assert_eq!(round_budget.is_some(), paper);
                 if let Some(budget) = round_budget {
-                    prop_assert!(shares.iter().sum::<f64>() <= budget * (1.0 + 1e-12));
+                    prop_assert!(costs.iter().sum::<f64>() <= budget * (1.0 + 1e-12));
                     total += budget;
                 }
-                for (share, ask) in shares.iter().zip(&asks) {
-                    prop_assert!(share.is_finite() && *share >= 0.0, "{}: {}", name, share);
-                    prop_assert!(paper || *share <= ask.left, "{}: {} of {}", name, share, ask.left);
-                    left[ask.device as usize] -= share;
+                for (cost, ask) in costs.iter().zip(&asks) {
+                    prop_assert!(cost.is_finite() && *cost >= 0.0, "{}: {}", name, cost);
+                    prop_assert!(paper || *cost <= ask.left, "{}: {} of {}", name, cost, ask.left);
+                    left[ask.device as usize] -= cost;
                 }
                 with_transcript(round, sent, |transcript| allocator.observe(transcript, &mut rng));
             }
@@ -321,7 +321,7 @@ proptest! {
     }
 }
 
-/// Zeros, one device, opposite and orthogonal gradients, a steep f: every share is a number.
+/// Zeros, one device, opposite and orthogonal gradients, a steep f: every cost is a number.
 #[test]
 fn no_nan_at_the_edges() {
     let one = |device, gradient: [f32; 2]| Sent {
@@ -351,8 +351,8 @@ fn no_nan_at_the_edges() {
     for (name, _, mut allocator) in allocators {
         for (round, sent) in (1..).zip(&rounds) {
             let asks = [ask(0, 1.0), ask(1, 0.0), ask(0, -1.0), ask(1, f64::NAN)];
-            for share in allocator.allocate(round, &asks).by_device {
-                assert!(share.is_finite() && share >= 0.0, "{name}, round {round}: {share}");
+            for cost in allocator.allocate(round, &asks).by_device {
+                assert!(cost.is_finite() && cost >= 0.0, "{name}, round {round}: {cost}");
             }
             assert!(allocator.allocate(round, &[]).by_device.is_empty());
             with_transcript(round, sent, |transcript| allocator.observe(transcript, &mut rng(0)));

@@ -112,7 +112,7 @@ fn releaser() {
     let repeat = if mode == "replay" { Repeat::Replay } else { Repeat::ChargeAgain };
     let (path, release_file) = paths(Path::new(folder));
     let mut ledger = Ledger::open(&path).unwrap();
-    let devices: Vec<_> = (0..DEVICES).map(|device| (device, terms(1.0))).collect();
+    let devices: Vec<_> = (0..DEVICES).map(|device| (device, budget(1.0))).collect();
     let left = ledger.begin_run("run", &data(), &devices).unwrap();
 
     let done = released(&release_file);

@@ -12,7 +12,7 @@ use super::*;
 fn write(path: &Path) -> (Vec<Entry>, Vec<Declaration>) {
     let mut ledger = Ledger::open(path).unwrap();
     for run in ["first", "second"] {
-        let devices = [0, 1, 2].map(|device| (device, terms(1.0)));
+        let devices = [0, 1, 2].map(|device| (device, budget(1.0)));
         ledger.begin_run(run, &data(), &devices).unwrap();
         for at in 1..=20 {
             let requests =
@@ -79,7 +79,7 @@ fn other_hands_are_noticed() {
     let forever = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) ";
     let view = format!(
         "{free} ALTER TABLE record RENAME TO kept; CREATE VIEW record AS {forever}
-         SELECT x AS id, '' AS run, 0 AS device, 1 AS round, 1 AS attempt, 1 AS asked, 1 AS share,
+         SELECT x AS id, '' AS run, 0 AS device, 1 AS round, 1 AS attempt, 1 AS asked, 1 AS granted,
          1 AS cost, '' AS event FROM n"
     );
     for sql in [

@@ -9,7 +9,7 @@ use super::*;
 
 fn write(path: &Path) {
     let mut ledger = Ledger::open(path).unwrap();
-    ledger.begin_run("run", &data(), &[(0, terms(1.0)), (1, terms(1.0))]).unwrap();
+    ledger.begin_run("run", &data(), &[(0, budget(1.0)), (1, budget(1.0))]).unwrap();
     for at in 1..=20 {
         let requests = [request(0, 1.0 / 3.0 / f64::from(at)), request(1, 0.01)];
         round(&mut ledger, ("run", at), Repeat::Replay, &requests).unwrap();
@@ -43,11 +43,11 @@ fn a_read_only_ledger_reads_only() {
 
     // While another process writes, too.
     let mut writer = Ledger::open(&path).unwrap();
-    writer.begin_run("run", &data(), &[(0, terms(1.0))]).unwrap();
+    writer.begin_run("run", &data(), &[(0, budget(1.0))]).unwrap();
     let mut reader = Ledger::open_read_only(&path).unwrap();
     round(&mut writer, ("run", 1), Repeat::Replay, &[request(0, 0.5)]).unwrap();
     assert_eq!(reader.spent("data", 0).unwrap(), 0.5);
-    let error = reader.begin_run("other", &data(), &[(0, terms(1.0))]).unwrap_err();
+    let error = reader.begin_run("other", &data(), &[(0, budget(1.0))]).unwrap_err();
     assert!(matches!(error, LedgerError::ReadOnly { path: at } if at == path));
     drop((writer, reader));
     assert_eq!(Ledger::open_read_only(&path).unwrap().releases().unwrap().len(), 1);
@@ -65,7 +65,7 @@ fn several_may_make_a_ledger_at_once() {
                 scope.spawn(move || {
                     gate.wait();
                     let mut ledger = Ledger::open(path).unwrap();
-                    ledger.begin_run(&run.to_string(), &data(), &[(0, terms(1.0))]).unwrap();
+                    ledger.begin_run(&run.to_string(), &data(), &[(0, budget(1.0))]).unwrap();
                 });
             }
         });
@@ -102,11 +102,11 @@ fn a_ledger_of_another_version_is_refused() {
     let path = folder.path().join("ledger");
     write(&path);
     let other = rusqlite::Connection::open(&path).unwrap();
-    other.pragma_update(None, "user_version", 3).unwrap();
+    other.pragma_update(None, "user_version", 4).unwrap();
     drop(other);
     for opened in [Ledger::open(&path), Ledger::open_read_only(&path)] {
         let error = opened.unwrap_err();
-        assert!(matches!(error, LedgerError::Version { found: 3, known: 4, .. }));
+        assert!(matches!(error, LedgerError::Version { found: 4, known: 5, .. }));
         assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
         assert!(error.to_string().contains("use the program that wrote it"), "{error}");
     }

@@ -19,16 +19,16 @@ fn data() -> DataKey {
     DataKey { data: "data".into(), partition: "partition".into() }
 }
 
-fn terms(capacity: f64) -> DeclaredBudget {
+fn budget(capacity: f64) -> DeclaredBudget {
     DeclaredBudget { kind: r#"{"filter":"gdp"}"#.into(), epsilon: 8.0, delta: 1e-5, capacity }
 }
 
-fn request(device: u32, share: f64) -> Request {
-    Request { device, cost: share }
+fn request(device: u32, cost: f64) -> Request {
+    Request { device, cost }
 }
 
-/// A release whose ρ = μ²/2 = Δ²/2σ² is about the share: Δ = 1, so σ = 1/√(2·share).
-fn event(share: f64) -> Event {
+/// A release whose ρ = μ²/2 = Δ²/2σ² is about the cost: Δ = 1, so σ = 1/√(2·cost).
+fn event(cost: f64) -> Event {
     Event::Release(Release {
         clip: ClipUnit::Sample,
         clip_norm: 1.0,
@@ -38,7 +38,7 @@ fn event(share: f64) -> Event {
         adjacency: Adjacency::ReplaceOne,
         sampling: Sampling::Full,
         noise: NoiseKind::Gaussian,
-        sigma_artificial: 1.0 / (2.0 * share).sqrt(),
+        sigma_artificial: 1.0 / (2.0 * cost).sqrt(),
         sigma_channel: 0.0,
         kappa: 0.0,
         shared_channel: false,
@@ -56,14 +56,14 @@ fn sigma(event: &Event) -> f64 {
 /// The outcome of a request, as tests compare it.
 #[derive(Clone, Debug, PartialEq)]
 enum Grant {
-    Released { share: f64, cost: f64, event: Event, truncated: bool },
+    Released { granted: f64, cost: f64, event: Event, truncated: bool },
     Refused,
 }
 
 impl Grant {
     fn new(recorded: Option<Recorded>) -> Self {
         recorded.map_or(Self::Refused, |recorded| Self::Released {
-            share: recorded.granted(),
+            granted: recorded.granted(),
             cost: recorded.cost(),
             event: recorded.event().clone(),
             truncated: recorded.is_truncated(),
@@ -88,16 +88,14 @@ fn record_round<E: From<LedgerError>>(
     Ok(offers.record(releases)?.into_iter().map(Grant::new).collect())
 }
 
-/// One round in which every release costs its share.
+/// One round in which every release costs what is granted.
 fn round(
     ledger: &mut Ledger,
     (run, round): (&str, u32),
     repeat: Repeat,
     requests: &[Request],
 ) -> Result<Vec<Grant>, LedgerError> {
-    record_round(ledger, run, round, repeat, 0.0, requests, &mut |_, share| {
-        Ok((event(share), share))
-    })
+    record_round(ledger, run, round, repeat, 0.0, requests, &mut |_, cost| Ok((event(cost), cost)))
 }
 
 fn cost(grant: &Grant) -> f64 {

@@ -15,7 +15,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 fn begun(path: &Path) -> Ledger {
     let mut ledger = Ledger::open(path).unwrap();
-    ledger.begin_run("run", &data(), &[(0, terms(1.0))]).unwrap();
+    ledger.begin_run("run", &data(), &[(0, budget(1.0))]).unwrap();
     round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.25)]).unwrap();
     ledger
 }
@@ -59,9 +59,9 @@ fn a_ledger_that_does_not_stay_in_place_is_missed() {
             Repeat::Replay,
             0.0,
             &[request(0, 0.25)],
-            &mut |_, share| {
+            &mut |_, cost| {
                 drawn = true;
-                Ok::<_, LedgerError>((event(share), share))
+                Ok::<_, LedgerError>((event(cost), cost))
             },
         );
         let error = refused.unwrap_err();
@@ -70,7 +70,7 @@ fn a_ledger_that_does_not_stay_in_place_is_missed() {
             "{which}: {error}"
         );
         assert!(!drawn, "{which}");
-        let again = ledger.begin_run("other", &data(), &[(0, terms(1.0))]).unwrap_err();
+        let again = ledger.begin_run("other", &data(), &[(0, budget(1.0))]).unwrap_err();
         assert!(matches!(again, LedgerError::Moved { .. }), "{which}: {again}");
     }
 }
@@ -100,9 +100,9 @@ fn a_ledger_that_moves_during_a_round_is_missed() {
     let mut ledger = begun(&path);
     let requests = [request(0, 0.25)];
     let granted =
-        record_round(&mut ledger, "run", 2, Repeat::Replay, 0.0, &requests, &mut |_, share| {
+        record_round(&mut ledger, "run", 2, Repeat::Replay, 0.0, &requests, &mut |_, cost| {
             fs::rename(&path, folder.path().join("away")).unwrap();
-            Ok::<_, LedgerError>((event(share), share))
+            Ok::<_, LedgerError>((event(cost), cost))
         });
     assert!(matches!(granted, Err(LedgerError::Moved { .. })), "{granted:?}");
     // Put back, it is as good as before.

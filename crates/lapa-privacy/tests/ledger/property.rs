@@ -6,13 +6,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Shares are whole numbers of 2⁻²⁰, so that sums are exact.
+/// Costs are whole numbers of 2⁻²⁰, so that sums are exact.
 const UNIT: f64 = 1.0 / (1 << 20) as f64;
 
 #[derive(Clone, Debug)]
 enum Step {
     /// A run takes its next round.
-    Next { run: usize, shares: [u32; 2] },
+    Next { run: usize, costs: [u32; 2] },
     /// A run repeats an earlier round.
     Again { run: usize, back: u32 },
     /// The process ends and another one resumes.
@@ -23,7 +23,7 @@ fn step() -> impl Strategy<Value = Step> {
     let run = 0..2usize;
     prop_oneof![
         6 => (run.clone(), prop::array::uniform2(0..200_000u32))
-            .prop_map(|(run, shares)| Step::Next { run, shares }),
+            .prop_map(|(run, costs)| Step::Next { run, costs }),
         3 => (run, 0..5u32).prop_map(|(run, back)| Step::Again { run, back }),
         1 => Just(Step::Reopen),
     ]
@@ -42,17 +42,17 @@ const CAPACITY: [u32; 2] = [1 << 20, 1 << 19];
 const FLOOR: u32 = 1000;
 
 impl Twin {
-    fn decide(&mut self, run: usize, round: u32, shares: [u32; 2], again: bool) -> [u32; 2] {
+    fn decide(&mut self, run: usize, round: u32, costs: [u32; 2], again: bool) -> [u32; 2] {
         let mut granted = [0; 2];
         for device in 0..2 {
             let left = CAPACITY[run].saturating_sub(self.spent[device]);
-            let share = shares[device].min(left);
-            granted[device] = if share < FLOOR { 0 } else { share };
+            let cost = costs[device].min(left);
+            granted[device] = if cost < FLOOR { 0 } else { cost };
             self.spent[device] += granted[device];
             self.own[run][device] += granted[device];
         }
         if !again {
-            self.decided.insert((run, round), (shares, granted));
+            self.decided.insert((run, round), (costs, granted));
         }
         granted
     }
@@ -61,8 +61,8 @@ impl Twin {
 fn open(path: &std::path::Path) -> Ledger {
     let mut ledger = Ledger::open(path).unwrap();
     for (run, capacity) in RUNS.iter().zip(CAPACITY) {
-        let terms = terms(f64::from(capacity) * UNIT);
-        let left = ledger.begin_run(run, &data(), &[(0, terms.clone()), (1, terms)]).unwrap();
+        let budget = budget(f64::from(capacity) * UNIT);
+        let left = ledger.begin_run(run, &data(), &[(0, budget.clone()), (1, budget)]).unwrap();
         assert_eq!(left, [f64::from(capacity) * UNIT; 2]);
     }
     ledger
@@ -81,37 +81,37 @@ proptest! {
         let mut twin = Twin::default();
         let mut rounds = [0u32; 2];
         for step in steps {
-            let (run, at, shares, expected) = match step {
+            let (run, at, costs, expected) = match step {
                 Step::Reopen => {
                     drop(ledger);
                     ledger = open(&path);
                     continue;
                 }
-                Step::Next { run, shares } => {
+                Step::Next { run, costs } => {
                     rounds[run] += 1;
-                    (run, rounds[run], shares, twin.decide(run, rounds[run], shares, false))
+                    (run, rounds[run], costs, twin.decide(run, rounds[run], costs, false))
                 }
                 Step::Again { run, back } => {
                     let at = rounds[run].saturating_sub(back);
-                    let Some((shares, granted)) = twin.decided.get(&(run, at)).copied() else {
+                    let Some((costs, granted)) = twin.decided.get(&(run, at)).copied() else {
                         continue;
                     };
                     let expected = match repeats[run] {
                         Repeat::Replay => granted,
-                        Repeat::ChargeAgain => twin.decide(run, at, shares, true),
+                        Repeat::ChargeAgain => twin.decide(run, at, costs, true),
                     };
-                    (run, at, shares, expected)
+                    (run, at, costs, expected)
                 }
             };
-            let requests = [0, 1].map(|d| request(d as u32, f64::from(shares[d]) * UNIT));
+            let requests = [0, 1].map(|d| request(d as u32, f64::from(costs[d]) * UNIT));
             let grants = record_round(&mut ledger, RUNS[run], at, repeats[run], f64::from(FLOOR) * UNIT, &requests,
-                &mut |_, share| Ok::<_, LedgerError>((event(share), share)),
+                &mut |_, cost| Ok::<_, LedgerError>((event(cost), cost)),
             ).unwrap();
             for device in 0..2 {
                 let grant = &grants[device];
                 prop_assert_eq!(cost(grant), f64::from(expected[device]) * UNIT);
                 if let Grant::Released { truncated, .. } = grant {
-                    prop_assert_eq!(*truncated, expected[device] < shares[device]);
+                    prop_assert_eq!(*truncated, expected[device] < costs[device]);
                 }
             }
         }

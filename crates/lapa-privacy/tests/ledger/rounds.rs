@@ -4,7 +4,7 @@ use super::*;
 
 fn begun(capacity: f64) -> Ledger {
     let mut ledger = Ledger::in_memory().unwrap();
-    let devices = [(0, terms(capacity)), (7, terms(capacity))];
+    let devices = [(0, budget(capacity)), (7, budget(capacity))];
     assert_eq!(ledger.begin_run("run", &data(), &devices).unwrap(), [capacity, capacity]);
     ledger
 }
@@ -16,10 +16,10 @@ fn a_device_gets_what_it_asks_for_until_nothing_is_left() {
         round(ledger, ("run", at), Repeat::Replay, &[request(7, 0.375)]).unwrap().remove(0)
     };
     let whole =
-        Grant::Released { share: 0.375, cost: 0.375, event: event(0.375), truncated: false };
+        Grant::Released { granted: 0.375, cost: 0.375, event: event(0.375), truncated: false };
     assert_eq!(ask(&mut ledger, 1), whole);
     assert_eq!(ask(&mut ledger, 2), whole);
-    let rest = Grant::Released { share: 0.25, cost: 0.25, event: event(0.25), truncated: true };
+    let rest = Grant::Released { granted: 0.25, cost: 0.25, event: event(0.25), truncated: true };
     assert_eq!(ask(&mut ledger, 3), rest);
     assert_eq!(ask(&mut ledger, 4), Grant::Refused);
     assert_eq!(ledger.spent("data", 7).unwrap(), 1.0);
@@ -42,9 +42,9 @@ fn a_device_gets_what_it_asks_for_until_nothing_is_left() {
 #[test]
 fn less_than_the_floor_is_refused() {
     let mut ledger = begun(1.0);
-    let mut ask = |round, floor, share| {
-        let requests = [request(0, share)];
-        let release = &mut |_, share| Ok::<_, LedgerError>((event(share), share));
+    let mut ask = |round, floor, cost| {
+        let requests = [request(0, cost)];
+        let release = &mut |_, cost| Ok::<_, LedgerError>((event(cost), cost));
         record_round(&mut ledger, "run", round, Repeat::Replay, floor, &requests, release).unwrap()
     };
     assert_eq!(ask(1, 0.5, 0.25), [Grant::Refused]);
@@ -57,7 +57,7 @@ fn less_than_the_floor_is_refused() {
 }
 
 #[test]
-fn a_cost_below_the_share_leaves_the_rest() {
+fn a_cost_below_the_grant_leaves_the_rest() {
     let mut ledger = begun(1.0);
     for at in 1..=3 {
         let grants = record_round(
@@ -67,7 +67,7 @@ fn a_cost_below_the_share_leaves_the_rest() {
             Repeat::Replay,
             0.0,
             &[request(0, 1.0)],
-            &mut |_, share| Ok::<_, LedgerError>((event(share), share / 2.0)),
+            &mut |_, cost| Ok::<_, LedgerError>((event(cost), cost / 2.0)),
         )
         .unwrap();
         assert_eq!(cost(&grants[0]), 0.5f64.powi(at as i32));
@@ -81,7 +81,7 @@ fn a_seeded_repeat_is_the_same_release() {
     let requests = [request(0, 0.75), request(7, 2.0)];
     let first = round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap();
     let second = round(&mut ledger, ("run", 2), Repeat::Replay, &requests).unwrap();
-    assert!(matches!(first[1], Grant::Released { share: 1.0, truncated: true, .. }));
+    assert!(matches!(first[1], Grant::Released { granted: 1.0, truncated: true, .. }));
     assert_eq!(second[1], Grant::Refused);
     for _ in 0..3 {
         assert_eq!(round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap(), first);
@@ -97,7 +97,7 @@ fn a_different_repeat_is_a_conflict() {
     let requests = [request(0, 0.25), request(7, 0.0)];
     round(&mut ledger, ("run", 3), Repeat::Replay, &requests).unwrap();
 
-    // Another share, of a release and of a refusal: by one bit.
+    // Another cost, of a release and of a refusal: by one bit.
     let conflict = |ledger: &mut Ledger, requests: &[Request]| {
         round(ledger, ("run", 3), Repeat::Replay, requests).unwrap_err()
     };
@@ -112,8 +112,8 @@ fn a_different_repeat_is_a_conflict() {
     let error = conflict(&mut ledger, &[request(7, f64::MIN_POSITIVE)]);
     assert!(matches!(error, LedgerError::Conflict { device: 7, .. }));
 
-    // The same share for another event.
-    let mut other = |_, share| Ok::<_, LedgerError>((event(share * 2.0), share));
+    // The same cost for another event.
+    let mut other = |_, cost| Ok::<_, LedgerError>((event(cost * 2.0), cost));
     let again = record_round(&mut ledger, "run", 3, Repeat::Replay, 0.0, &requests, &mut other);
     let text = again.unwrap_err().to_string();
     for sigma in [sigma(&event(0.25)), sigma(&event(0.5))] {
@@ -135,8 +135,8 @@ fn a_different_repeat_is_a_conflict() {
 #[test]
 fn a_repeat_with_fresh_noise_is_charged_again() {
     let mut ledger = begun(1.0);
-    for share in [0.25, 0.5] {
-        round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, share)]).unwrap();
+    for cost in [0.25, 0.5] {
+        round(&mut ledger, ("run", 1), Repeat::ChargeAgain, &[request(0, cost)]).unwrap();
     }
     assert_eq!(ledger.spent("data", 0).unwrap(), 0.75);
     assert_eq!(ledger.own_spent("run", 0, None).unwrap(), 0.75);
@@ -168,7 +168,7 @@ fn a_second_run_starts_from_what_is_left() {
     let mut ledger = begun(1.0);
     round(&mut ledger, ("run", 1), Repeat::Replay, &[request(0, 0.75)]).unwrap();
 
-    let devices = [(7, terms(1.0)), (0, terms(1.0)), (8, terms(0.5))];
+    let devices = [(7, budget(1.0)), (0, budget(1.0)), (8, budget(0.5))];
     assert_eq!(ledger.begin_run("second", &data(), &devices).unwrap(), [1.0, 0.25, 0.5]);
     let grants = round(
         &mut ledger,
@@ -184,18 +184,18 @@ fn a_second_run_starts_from_what_is_left() {
 
     // Resumed, both get what was left when they began.
     assert_eq!(ledger.begin_run("second", &data(), &devices).unwrap(), [1.0, 0.25, 0.5]);
-    let devices = [(7, terms(1.0)), (0, terms(1.0))];
+    let devices = [(7, budget(1.0)), (0, budget(1.0))];
     assert_eq!(ledger.begin_run("run", &data(), &devices).unwrap(), [1.0, 1.0]);
 
     // A run's own capacity counts: raised by its owner, or lowered below what is spent.
-    let devices = [(0, terms(1.5)), (7, terms(0.25))];
+    let devices = [(0, budget(1.5)), (7, budget(0.25))];
     assert_eq!(ledger.begin_run("third", &data(), &devices).unwrap(), [0.5, 0.0]);
     // Other data has budgets of its own.
     let other = DataKey { data: "other".into(), partition: "another".into() };
-    assert_eq!(ledger.begin_run("fourth", &other, &[(0, terms(1.0))]).unwrap(), [1.0]);
+    assert_eq!(ledger.begin_run("fourth", &other, &[(0, budget(1.0))]).unwrap(), [1.0]);
 
-    let terms = ledger.declarations().unwrap();
-    let seen = terms.iter().map(|d| {
+    let declared = ledger.declarations().unwrap();
+    let seen = declared.iter().map(|d| {
         let device = *d.devices.start();
         assert_eq!(d.devices, device..=device);
         let before = ledger.spending_before(&d.run).unwrap().get(&device).copied();
@@ -231,7 +231,7 @@ fn a_second_run_starts_from_what_is_left() {
 #[test]
 fn runs_that_do_not_fit_are_refused() {
     let mut ledger = begun(1.0);
-    let devices = [(0, terms(1.0)), (7, terms(1.0))];
+    let devices = [(0, budget(1.0)), (7, budget(1.0))];
     let mut begin = |run: &str, data: &DataKey, devices: &[(u32, DeclaredBudget)]| {
         ledger.begin_run(run, data, devices).unwrap_err()
     };
@@ -242,11 +242,11 @@ fn runs_that_do_not_fit_are_refused() {
     assert!(text.contains("with partition partition, not dealt anew"), "{text}");
 
     for other in [
-        DeclaredBudget { kind: "\"rdp\"".into(), ..terms(1.0) },
-        DeclaredBudget { delta: 1e-6, ..terms(1.0) },
+        DeclaredBudget { kind: "\"rdp\"".into(), ..budget(1.0) },
+        DeclaredBudget { delta: 1e-6, ..budget(1.0) },
     ] {
-        let error = begin("second", &data(), &[(1, terms(1.0)), (0, other.clone())]);
-        assert!(matches!(&error, LedgerError::Terms { device: 0, .. }));
+        let error = begin("second", &data(), &[(1, budget(1.0)), (0, other.clone())]);
+        assert!(matches!(&error, LedgerError::OtherFilter { device: 0, .. }));
         let text = error.to_string();
         for shown in [r#"kind {"filter":"gdp"} and delta 1e-5"#, &*other.kind] {
             assert!(text.contains(shown), "{text}");
@@ -254,28 +254,28 @@ fn runs_that_do_not_fit_are_refused() {
     }
 
     // A resumed run is the same run.
-    let smaller = DeclaredBudget { epsilon: 4.0, ..terms(1.0) };
+    let smaller = DeclaredBudget { epsilon: 4.0, ..budget(1.0) };
     for (data, devices, shown) in [
         (dealt, &devices[..], "data data and partition partition"),
         (data(), &devices[..1], "devices [0, 7]"),
-        (data(), &[(0, terms(1.0)), (8, terms(1.0))], "devices [0, 8]"),
-        (data(), &[(0, terms(1.0)), (7, terms(2.0))], "capacity 2"),
-        (data(), &[(0, smaller), (7, terms(1.0))], "epsilon 4"),
+        (data(), &[(0, budget(1.0)), (8, budget(1.0))], "devices [0, 8]"),
+        (data(), &[(0, budget(1.0)), (7, budget(2.0))], "capacity 2"),
+        (data(), &[(0, smaller), (7, budget(1.0))], "epsilon 4"),
     ] {
         let error = begin("run", &data, devices);
         assert!(matches!(&error, LedgerError::Resumed { .. }));
         assert!(error.to_string().contains(shown), "{error}");
     }
 
-    let error = begin("second", &data(), &[(3, terms(1.0)), (3, terms(1.0))]);
+    let error = begin("second", &data(), &[(3, budget(1.0)), (3, budget(1.0))]);
     assert!(matches!(error, LedgerError::Twice { device: 3 }));
     for (name, bad) in [
-        ("capacity", terms(f64::NAN)),
-        ("capacity", terms(-1.0)),
-        ("epsilon", DeclaredBudget { epsilon: 0.0, ..terms(1.0) }),
-        ("delta", DeclaredBudget { delta: 0.0, ..terms(1.0) }),
-        ("delta", DeclaredBudget { delta: 1.0, ..terms(1.0) }),
-        ("delta", DeclaredBudget { delta: f64::NAN, ..terms(1.0) }),
+        ("capacity", budget(f64::NAN)),
+        ("capacity", budget(-1.0)),
+        ("epsilon", DeclaredBudget { epsilon: 0.0, ..budget(1.0) }),
+        ("delta", DeclaredBudget { delta: 0.0, ..budget(1.0) }),
+        ("delta", DeclaredBudget { delta: 1.0, ..budget(1.0) }),
+        ("delta", DeclaredBudget { delta: f64::NAN, ..budget(1.0) }),
     ] {
         let error = begin("second", &data(), &[(0, bad)]);
         assert!(matches!(error, LedgerError::Parameter { name: at, .. } if at == name));
@@ -293,8 +293,8 @@ fn rounds_without_meaning_are_refused() {
     assert!(matches!(ask("other", 1, &[request(0, 0.1)]), LedgerError::NotBegun { .. }));
     let error = ask("run", 1, &[request(0, 0.1), request(3, 0.1)]);
     assert!(matches!(error, LedgerError::UnknownDevice { device: 3, .. }));
-    for share in [f64::NAN, -0.1, f64::NEG_INFINITY] {
-        let error = ask("run", 1, &[request(0, share)]);
+    for cost in [f64::NAN, -0.1, f64::NEG_INFINITY] {
+        let error = ask("run", 1, &[request(0, cost)]);
         assert!(matches!(error, LedgerError::Parameter { name: "cost", .. }));
     }
     let error = ask("run", 1, &[request(0, 0.1), request(0, 0.1)]);
@@ -334,8 +334,8 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
     let mut ledger = begun(1.0);
     let mut ask = |event: Event, cost: f64| {
         let requests = [request(7, 0.25), request(0, 0.5)];
-        let mut release = |device, share| match device {
-            7 => Ok::<_, LedgerError>((super::event(share), share)),
+        let mut release = |device, granted| match device {
+            7 => Ok::<_, LedgerError>((super::event(granted), granted)),
             _ => Ok((event.clone(), cost)),
         };
         record_round(&mut ledger, "run", 1, Repeat::Replay, 0.0, &requests, &mut release)
@@ -351,8 +351,8 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
         assert!(matches!(ask(bare.clone(), 0.5), LedgerError::NonPrivate { cost: 0.5, .. }));
         assert!(matches!(ask(bare, f64::INFINITY), LedgerError::Overspent { .. }));
     }
-    for share in [0.0, f64::NAN] {
-        assert!(matches!(ask(event(share), 0.5), LedgerError::Unrecordable { .. }));
+    for cost in [0.0, f64::NAN] {
+        assert!(matches!(ask(event(cost), 0.5), LedgerError::Unrecordable { .. }));
     }
     assert!(ledger.releases().unwrap().is_empty());
     assert_eq!(ledger.spent("data", 7).unwrap(), 0.0);
@@ -369,8 +369,8 @@ fn a_release_that_cannot_be_charged_writes_nothing() {
         }
     }
     let requests = [request(7, 0.25), request(0, 0.5)];
-    let mut release = |device, share| match device {
-        7 => Ok((event(share), share)),
+    let mut release = |device, cost| match device {
+        7 => Ok((event(cost), cost)),
         _ => Err(Failed::Calibration),
     };
     let result = record_round(&mut ledger, "run", 1, Repeat::Replay, 0.0, &requests, &mut release);
@@ -401,7 +401,7 @@ fn no_noise_costs_infinity_for_ever() {
     );
     assert_eq!(ledger.spent("data", 0).unwrap(), inf);
     assert_eq!(ledger.own_spent("run", 0, None).unwrap(), inf);
-    assert_eq!(ledger.begin_run("second", &data(), &[(0, terms(1e300))]).unwrap(), [0.0]);
+    assert_eq!(ledger.begin_run("second", &data(), &[(0, budget(1e300))]).unwrap(), [0.0]);
     assert_eq!(ask(&mut ledger, "second", 1), [Grant::Refused]);
 }
 
@@ -423,9 +423,9 @@ fn charges_too_small_to_see_still_count() {
 #[test]
 fn equal_budgets_of_neighbors_are_declared_together() {
     let mut ledger = Ledger::in_memory().unwrap();
-    let (small, large) = (terms(0.5), terms(1.0));
-    let budget = |device: u32| if device == 777_777 { &large } else { &small };
-    let devices: Vec<_> = (0..1_000_000).map(|device| (device, budget(device))).collect();
+    let (small, large) = (budget(0.5), budget(1.0));
+    let declared = |device: u32| if device == 777_777 { &large } else { &small };
+    let devices: Vec<_> = (0..1_000_000).map(|device| (device, declared(device))).collect();
     let left = ledger.begin_run("run", &data(), &devices).unwrap();
     assert_eq!((left.len(), left[0], left[777_777]), (1_000_000, 0.5, 1.0));
     let ranges: Vec<_> = ledger.declarations().unwrap().into_iter().map(|d| d.devices).collect();
@@ -451,7 +451,7 @@ fn equal_budgets_of_neighbors_are_declared_together() {
     let error = ledger.begin_run("run", &data(), &devices[1..]).unwrap_err().to_string();
     assert!(error.contains("[0–999999]") && error.contains("[1–999999]"), "{error}");
     // Kinds of filters hold for ranges that overlap.
-    let other = DeclaredBudget { kind: "\"rdp\"".into(), ..terms(1.0) };
+    let other = DeclaredBudget { kind: "\"rdp\"".into(), ..budget(1.0) };
     let error = ledger.begin_run("second", &data(), &[(888_888, other)]).unwrap_err();
-    assert!(matches!(error, LedgerError::Terms { device: 888_888, .. }), "{error}");
+    assert!(matches!(error, LedgerError::OtherFilter { device: 888_888, .. }), "{error}");
 }

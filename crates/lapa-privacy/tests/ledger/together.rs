@@ -9,7 +9,7 @@ const DEVICES: u32 = 3;
 const CAPACITY: f64 = 1.0;
 
 /// Cost that each process asks for in a round. Not a fraction of two, so that sums are rounded.
-fn share(process: u32, round: u32) -> f64 {
+fn asked(process: u32, round: u32) -> f64 {
     0.01 / f64::from(1 + (process * 5 + round * 3) % 7)
 }
 
@@ -53,11 +53,11 @@ fn spender() {
     let run = format!("run {process}");
     let process = process.parse().unwrap();
     let mut ledger = Ledger::open(Path::new(path)).unwrap();
-    let devices: Vec<_> = (0..DEVICES).map(|device| (device, terms(CAPACITY))).collect();
+    let devices: Vec<_> = (0..DEVICES).map(|device| (device, budget(CAPACITY))).collect();
     ledger.begin_run(&run, &data(), &devices).unwrap();
     for at in 1.. {
         let requests: Vec<_> =
-            (0..DEVICES).map(|device| request(device, share(process, at))).collect();
+            (0..DEVICES).map(|device| request(device, asked(process, at))).collect();
         let grants = round(&mut ledger, (&run, at), Repeat::ChargeAgain, &requests).unwrap();
         if grants.iter().all(|grant| *grant == Grant::Refused) {
             break;

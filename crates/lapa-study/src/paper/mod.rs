@@ -15,9 +15,9 @@ mod heterogeneity;
 mod layout;
 mod learning_rate;
 mod map;
-mod mechanism;
 mod noise_control;
 mod noise_levels;
+mod noise_over_rounds;
 mod overhead;
 pub mod reading;
 mod total_power;
@@ -95,7 +95,7 @@ fn no_claim(_: Scope) -> Vec<Claim> {
 /// All figures, in the paper's order.
 pub const FIGURES: [PaperFigure; 14] = [
     figure("workflow", overhead::curves, workflow::chapter, no_claim),
-    figure("mechanism", mechanism::curves, mechanism::chapter, no_claim),
+    figure("mechanism", noise_over_rounds::curves, noise_over_rounds::chapter, no_claim),
     figure("layout", Vec::new, layout::chapter, no_claim),
     figure("aggregation", aggregation::curves, aggregation::chapter, aggregation::claims),
     figure("beda", beda::curves, beda::chapter, beda::claims),

@@ -114,7 +114,7 @@ impl Amplitudes {
         power_scale(&release, self.steps, self.excess, self.coordinates)
     }
 
-    /// What may be counted of the receiver's noise, as a share of the artificial noise's own variance
+    /// What may be counted of the receiver's noise, as a fraction of the artificial noise's own variance
     /// and on an update without any.
     pub fn trusted(&self, release: &Release, receiver_noise: f64) -> Result<Trusted, UplinkError> {
         let quiet = Release { sigma_artificial: 0.0, ..release.clone() };

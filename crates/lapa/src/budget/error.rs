@@ -25,10 +25,10 @@ pub enum PrivacyError {
     Sigma(#[from] lapa_privacy::OutOfRange),
     /// Sums on the grid are out of its range.
     #[error(transparent)]
-    Grid(#[from] lapa_privacy::mechanism::GridError),
+    Grid(#[from] lapa_privacy::sampler::GridError),
     /// The operating system gives no entropy.
     #[error(transparent)]
-    Entropy(#[from] lapa_privacy::mechanism::EntropyError),
+    Entropy(#[from] lapa_privacy::sampler::EntropyError),
     /// An update cannot be sent as amplitudes.
     #[error(transparent)]
     Uplink(#[from] lapa_wireless::uplink::UplinkError),

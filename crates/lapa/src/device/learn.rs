@@ -1,6 +1,6 @@
 //! Local learning: one batch gradient, or epochs, from a device's own samples.
 
-use lapa_privacy::mechanism::{Grid, clip};
+use lapa_privacy::sampler::{Grid, clip};
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 use lapa_privacy::Adjacency;
 use lapa_privacy::ledger::Recorded;
-use lapa_privacy::mechanism::Grid;
+use lapa_privacy::sampler::Grid;
 use rand::Rng;
 
 use crate::budget::PrivacyError;

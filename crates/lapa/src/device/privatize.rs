@@ -1,7 +1,7 @@
 //! Noise, for a release that is on record.
 
 use lapa_privacy::ledger::Recorded;
-use lapa_privacy::mechanism::{DiscreteGaussian, Grid, clip, release_gaussian};
+use lapa_privacy::sampler::{DiscreteGaussian, Grid, clip, release_gaussian};
 use lapa_privacy::{Event, NoiseKind};
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;

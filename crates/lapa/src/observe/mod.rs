@@ -37,7 +37,7 @@ pub struct RoundRecord {
     pub epsilon_round: Option<f64>,
     /// Source of the round's noise; null if there was none.
     pub noise_mode: Option<NoiseMode>,
-    /// Devices with less noise than their share of the budget asks for (control.switch.rule = "sum").
+    /// Devices with less noise than their cost asks for (control.switch.rule = "sum").
     pub under_noised: u32,
     /// The largest σ_required/σ among them.
     #[serde(with = "number::optional")]
@@ -65,7 +65,7 @@ pub struct RoundRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoiseMode {
-    /// Every device added all the noise that its share asks for.
+    /// Every device added all the noise that its cost asks for.
     Artificial,
     /// Some added none, or only a part, and left the rest to the channel.
     Mixed,
@@ -134,7 +134,7 @@ pub struct DeviceRecord {
     /// Standard deviation of the artificial noise on each coordinate.
     #[serde(with = "number")]
     pub sigma_artificial: f64,
-    /// Standard deviation of the noise, of whatever source, that the device's share of the budget
+    /// Standard deviation of the noise, of whatever source, that the device's cost
     /// asks for.
     #[serde(with = "number")]
     pub sigma_required: f64,
@@ -144,7 +144,7 @@ pub struct DeviceRecord {
     /// Proven ε of the releases so far.
     #[serde(with = "number")]
     pub spent_provable: f64,
-    /// Smoothed angle to the global gradient that the share was decided with (allocator lapa).
+    /// Smoothed angle to the global gradient that the cost was decided with (allocator lapa).
     #[serde(with = "number::optional")]
     pub angle: Option<f64>,
     /// Signal to interference and noise at the base station in dB; ∞ without radio.

@@ -263,8 +263,8 @@ impl Device {
     }
 
     /// An update that was computed elsewhere, clipped as a whole to C, charged to its ledger for
-    /// `share`, then noised. One record moves it by up to 2C. Asked again for the same round and
-    /// share, it is the same for nothing: training elsewhere need not be repeatable, and the update
+    /// `cost`, then noised. One record moves it by up to 2C. Asked again for the same round and
+    /// cost, it is the same for nothing: training elsewhere need not be repeatable, and the update
     /// is the device's own, not part of the question.
     pub fn privatize(&mut self, run: &str, round: u32, raw: &[f32], cost: f64) -> Result<Answer> {
         self.expect("values", raw.len())?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lapa_privacy::ledger::LedgerError;
-use lapa_privacy::mechanism::EntropyError;
+use lapa_privacy::sampler::EntropyError;
 
 use super::Refusal;
 use crate::budget::PrivacyError;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lapa_privacy::ledger::Ledger;
-use lapa_privacy::mechanism::os_stream;
+use lapa_privacy::sampler::os_stream;
 use rand::Rng;
 
 use super::checkpoint::{self, State};

@@ -121,7 +121,7 @@ impl SwitchingRound {
     }
 }
 
-/// Releases with less noise than their shares of the budgets asked for.
+/// Releases with less noise than their costs asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnderNoised {
     /// Their number: one for each device and round.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use lapa_privacy::ledger::Recorded;
-use lapa_privacy::mechanism::Grid;
+use lapa_privacy::sampler::Grid;
 
 use super::draws;
 use crate::budget::Granted;

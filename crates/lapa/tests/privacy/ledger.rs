@@ -254,7 +254,7 @@ fn seeded_and_real_runs_share_an_account() {
         let new = format!("new ledger {}", ledger.display());
         assert_eq!(told.iter().any(|text| text.contains(&new)), out == "seeded", "{told:?}");
     }
-    let terms = Ledger::open_read_only(&ledger).unwrap().declarations().unwrap();
-    assert_eq!(terms.iter().flat_map(|declared| declared.devices.clone()).count(), 2 * 4);
-    assert!(terms.iter().all(|declared| declared.data == terms[0].data));
+    let declarations = Ledger::open_read_only(&ledger).unwrap().declarations().unwrap();
+    assert_eq!(declarations.iter().flat_map(|declared| declared.devices.clone()).count(), 2 * 4);
+    assert!(declarations.iter().all(|declared| declared.data == declarations[0].data));
 }

@@ -189,7 +189,7 @@ fn add_remove_hides_the_number_of_records() {
     let Some(filter) = federation.books().declared(0) else { panic!("a filter") };
     let mechanism = federation.books().release(0).mechanism();
     assert_eq!(filter.budget().epsilon(), 1.0);
-    // No noise yet in the terms; the release of a round has it.
+    // No noise yet in the declaration; the release of a round has it.
     assert_eq!(mechanism.unwrap(), Mechanism::NonPrivate);
     assert_eq!(federation.books().release(0).adjacency, Adjacency::AddRemove);
 }

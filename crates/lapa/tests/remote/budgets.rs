@@ -168,13 +168,13 @@ fn a_ledger_has_one_budget_whatever_number_the_device_has() {
 /// A ledger with what `ledger` has of device 0, as of these numbers.
 fn renumbered(ledger: &Path, numbers: &[u32]) -> PathBuf {
     let (known, path) = (Ledger::open_read_only(ledger).unwrap(), ledger.with_extension("other"));
-    let (terms, release) =
+    let (declared, release) =
         (known.declarations().unwrap().remove(0), known.releases().unwrap().remove(0));
-    let key = DataKey { data: terms.data, partition: terms.partition };
+    let key = DataKey { data: declared.data, partition: declared.partition };
     let mut other = Ledger::open(&path).unwrap();
     for &number in numbers {
         let run = format!("run of {number}");
-        other.begin_run(&run, &key, &[(number, terms.budget.clone())]).unwrap();
+        other.begin_run(&run, &key, &[(number, declared.budget.clone())]).unwrap();
         let request = [Request { device: number, cost: release.granted }];
         let offers = other.offer(&run, 1, Repeat::ChargeAgain, 0.0, &request).unwrap();
         offers.record([(release.event.clone(), release.cost)]).unwrap();

@@ -60,10 +60,10 @@ def lapa_client(
     @app.query("histogram")
     def histogram(message: Message, context: Context) -> Message:
         def act() -> RecordDict:
-            run, _, number, share = records.read_question(message.content)
+            run, _, number, cost = records.read_question(message.content)
             mine = device(context)
             _same_device(mine, number)
-            counts = Array(np.ascontiguousarray(mine.histogram(run, share)))
+            counts = Array(np.ascontiguousarray(mine.histogram(run, cost)))
             return RecordDict({records.ARRAYS: ArrayRecord({records.COUNTS: counts})})
 
         return _guarded(message, act)
@@ -71,14 +71,14 @@ def lapa_client(
     @app.train()
     def train(message: Message, context: Context) -> Message:
         def act() -> RecordDict:
-            run, round, number, share = records.read_question(message.content)
+            run, round, number, cost = records.read_question(message.content)
             mine = device(context)
             facts = _same_device(mine, number)
             arrays = message.content.array_records.get(records.ARRAYS, {})
             if len(arrays) != 1:
                 raise ValueError(f"the request has {len(arrays)} arrays; expected one")
             parameters = next(iter(arrays.values())).numpy()
-            update = mine.train(run, round, parameters, share)
+            update = mine.train(run, round, parameters, cost)
             return records.answer(update, number, round, facts["samples"])
 
         return _guarded(message, act)
@@ -142,7 +142,7 @@ class lapa_mod:
             return _error(message, records.REFUSED, "message refused: its answer would have no noise")
 
         def act() -> RecordDict:
-            run, round, number, share = records.read_question(message.content)
+            run, round, number, cost = records.read_question(message.content)
             model = message.content.array_records[records.ARRAYS]
             layout = records.Layout(model)
             mine = self._device(context, layout.parameters)
@@ -157,7 +157,7 @@ class lapa_mod:
                     log.exception("the training function failed; only noise is sent")
                     return np.zeros_like(before)
 
-            update = mine.privatize(run, round, train, share)
+            update = mine.privatize(run, round, train, cost)
             return records.answer(update, number, round, facts["samples"])
 
         return _guarded(message, act)
@@ -208,7 +208,7 @@ class _Owner:
 def _refuse_a_raised_budget(device: lapa.Device, ledger: Path) -> None:
     """Refuses a larger ε than the device ever had, which its owner has not asked for: the app's does not count."""
     facts = device.describe()
-    known = [terms["epsilon"] for terms in lapa.Ledger(ledger, read_only=True).terms()]
+    known = [declared["epsilon"] for declared in lapa.Ledger(ledger, read_only=True).declarations()]
     if known and facts["epsilon"] > max(known):
         raise lapa.Refused(
             f"device {facts['device']} refuses: the app requests privacy.epsilon = {facts['epsilon']:g}, but the "

@@ -59,18 +59,18 @@ def flat_record(name: str, flat: np.ndarray) -> ArrayRecord:
     return ArrayRecord({name: Array(np.ascontiguousarray(flat, dtype=np.float32))})
 
 
-def question(run: str, round: int, device: int, share: float) -> ConfigRecord:
+def question(run: str, round: int, device: int, cost: float) -> ConfigRecord:
     """What a device is asked in a round."""
-    return ConfigRecord({"run": run, "round": round, "device": device, "share": float(share), "server-round": round})
+    return ConfigRecord({"run": run, "round": round, "device": device, "cost": float(cost), "server-round": round})
 
 
 def read_question(content: RecordDict) -> tuple[str, int, int, float]:
-    """Run, round, device and share of a question; ValueError if it is none."""
+    """Run, round, device and cost of a question; ValueError if it is none."""
     record = content.config_records.get(CONFIG)
     if record is None:
         raise ValueError(f"the request has no record `{CONFIG}`")
     values = []
-    for name, kind in (("run", str), ("round", int), ("device", int), ("share", float)):
+    for name, kind in (("run", str), ("round", int), ("device", int), ("cost", float)):
         value = record.get(name)
         if type(value) is not kind:
             raise ValueError(f"`{name}` of the request is {value!r}; expected {kind.__name__}")

@@ -109,7 +109,7 @@ class LapaStrategy(FedAvg):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """One question per device that takes part, each with its own share of the budget."""
+        """One question per device that takes part, each with its own cost."""
         online = set(grid.get_node_ids())
         self._meet(grid, online)
         nodes = {device: node for node, device in self._devices.items() if device is not None and node in online}
@@ -118,7 +118,7 @@ class LapaStrategy(FedAvg):
         for asked in questions:
             device = asked["device"]
             self._asked[nodes[device]] = device
-            own = records.question(self.station.run, server_round, device, asked["share"])
+            own = records.question(self.station.run, server_round, device, asked["cost"])
             # What the app's author sends along must not replace what the strategy asks.
             record = ConfigRecord({**config, **own})
             content = RecordDict({records.ARRAYS: arrays, records.CONFIG: record})
@@ -210,7 +210,7 @@ class LapaStrategy(FedAvg):
             device = question["device"]
             if device in nodes:
                 asked[nodes[device]] = device
-                config = records.question(self.station.run, 0, device, question["share"])
+                config = records.question(self.station.run, 0, device, question["cost"])
                 content = RecordDict({records.CONFIG: config})
                 messages.append(self._message(content, nodes[device], f"{MessageType.QUERY}.histogram", "0"))
         counts = {}

@@ -6,7 +6,7 @@ use lapa::optimize::Objective;
 use lapa::optimize::ddpg::{Agent, Batch, Learning, Replay, Sizes};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_control::power::{NoiseRule, example};
-use lapa_privacy::mechanism::add_gaussian;
+use lapa_privacy::sampler::add_gaussian;
 
 use super::{Bench, median};
 use crate::failure::Failure;

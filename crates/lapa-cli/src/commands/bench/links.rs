@@ -6,7 +6,7 @@ use lapa::config::Experiment;
 use lapa::model::network;
 use lapa::radio::{Link, Links};
 use lapa::seed::{Purpose, stream};
-use lapa_privacy::mechanism::add_gaussian;
+use lapa_privacy::sampler::add_gaussian;
 use lapa_wireless::ser::Modulation;
 use lapa_wireless::uplink::{Analog, Digital, Quantizer};
 

@@ -15,7 +15,7 @@ use lapa::data::{DataName, Dataset};
 use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Shape, Worker, cnn};
 use lapa::seed::{Purpose, stream};
 use lapa::simulation::Simulation;
-use lapa_privacy::mechanism::add_gaussian;
+use lapa_privacy::sampler::add_gaussian;
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Outcome};

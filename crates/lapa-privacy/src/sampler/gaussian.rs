@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
     use crate::math::normal_cdf;
-    use crate::mechanism::statistics::{NORMAL_LIMIT, assert_cdf, chi_square_interval};
+    use crate::sampler::statistics::{NORMAL_LIMIT, assert_cdf, chi_square_interval};
 
     const N: usize = 1_000_000;
 

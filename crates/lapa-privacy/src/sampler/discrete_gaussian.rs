@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
     use crate::math::normal_cdf;
-    use crate::mechanism::statistics::{
+    use crate::sampler::statistics::{
         NORMAL_LIMIT, assert_cdf, assert_coin, assert_distribution, assert_same_distribution,
     };
 

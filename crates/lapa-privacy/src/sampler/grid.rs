@@ -111,8 +111,8 @@ mod tests {
     use rand_chacha::ChaCha12Rng;
 
     use super::*;
-    use crate::mechanism::clip;
-    use crate::mechanism::statistics::{NORMAL_LIMIT, chi_square_interval};
+    use crate::sampler::clip;
+    use crate::sampler::statistics::{NORMAL_LIMIT, chi_square_interval};
 
     #[test]
     fn the_step_is_a_power_of_two() {

@@ -96,7 +96,7 @@ mod tests {
     use rand_chacha::ChaCha12Rng;
 
     use super::*;
-    use crate::mechanism::statistics::{assert_coin, assert_distribution};
+    use crate::sampler::statistics::{assert_coin, assert_distribution};
 
     const N: u64 = 1_000_000;
 
