@@ -44,7 +44,7 @@ enum Line {
     Here(Measured, f64),
 }
 
-/// What all runs share.
+/// Inputs that all runs share.
 struct Bench {
     lapa: PathBuf,
     images: PathBuf,
@@ -96,7 +96,7 @@ fn peers() -> Vec<Peer> {
 }
 
 impl Bench {
-    /// What others printed, our run, and the peers' in turns with ours.
+    /// Lines of a task: the published figures, our run, and the peers' in turns with ours.
     fn task(&self, task: &Task, peers: &[Peer]) -> Result<Vec<Line>, String> {
         let mut ours = vec![self.ours(task)?];
         let mut theirs = Vec::new();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 const FILE: &str = "Containerfile";
 
-/// What must stay out of the image's context.
+/// Names that must stay out of the image's context.
 const IGNORED: [&str; 2] = [".git", "target"];
 
 /// Violations of the rules under `root`, each as `file: what`.

@@ -75,11 +75,12 @@ pub fn exit_code(status: ExitStatus) -> ExitCode {
 pub fn build_lapa(release: bool) -> Result<PathBuf, String> {
     let mut command = cargo();
     command.args(["build", "--package", "lapa-cli"]);
-    match release {
-        true => command.args(["--bin", "lapa", "--release"]),
+    if release {
+        command.args(["--bin", "lapa", "--release"]);
+    } else {
         // With the features that the tests and the Python package have: one compilation for all.
-        false => command.args(["--package", "lapa-python"]),
-    };
+        command.args(["--package", "lapa-python"]);
+    }
     executable(command)
 }
 

@@ -27,7 +27,7 @@ pub fn run(long: bool) -> Outcome {
     Ok(process::exit_code(process::run(&mut pytest)?))
 }
 
-/// The Python with what the tests need; none, after a notice, where it cannot be had.
+/// The Python with what the tests need; `None`, after a notice, if there is no Python.
 pub fn environment() -> Result<Option<PathBuf>, String> {
     if let Err(reason) = peers_env::system_python() {
         let packages = ["python3", "python3-venv"];

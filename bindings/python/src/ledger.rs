@@ -99,7 +99,7 @@ impl Ledger {
         sigma: f64,
         sampling_rate: Option<f64>,
     ) -> PyResult<f64> {
-        // A copy: whoever waits for the interpreter below must not hold what others wait for with it.
+        // A copy: a thread that waits for the interpreter below must not hold this lock.
         let found = lock(&self.filters).get(&(run.to_owned(), device)).cloned();
         let Some((filter, adjacency)) = found else {
             return Err(LedgerError::new_err(format!(

@@ -26,9 +26,9 @@ pub struct RunResult {
     history: Py<PyDict>,
     /// One row per device and round, likewise; empty with observe.devices = "summary".
     devices: Py<PyDict>,
-    /// Accuracy, bytes, and what was claimed, proved and spent; None if the run was stopped.
+    /// Accuracy, bytes, and what was claimed, proved and spent; `None` if the run was stopped.
     summary: Option<Py<PyAny>>,
-    /// The trained model: numpy arrays by name; None if a run in a folder was stopped.
+    /// The trained model: numpy arrays by name; `None` if a run in a folder was stopped.
     model: Option<Py<PyDict>>,
     /// The run's folder, if it has one.
     folder: Option<PathBuf>,

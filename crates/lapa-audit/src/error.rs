@@ -21,7 +21,7 @@ pub enum AuditError {
     /// A figure cannot be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),
-    /// A confidence that is none.
+    /// A confidence outside (0, 1).
     #[error("confidence = {0}: expected a number above 0 and below 1")]
     Confidence(f64),
     /// Real releases are not repeated.

@@ -105,20 +105,20 @@ pub enum Exhibit {
 pub struct Finding {
     /// The attack.
     pub attack: Attack,
-    /// ε is at least this, with `confidence`, whatever the mechanism: rounded down; none where the
-    /// attack bounds no ε.
+    /// Lower bound on ε with `confidence`, whatever the mechanism, rounded down. `None` for an attack
+    /// that bounds no ε.
     #[serde(with = "number::optional")]
     pub epsilon_lower: Option<f64>,
     /// The same for a mechanism whose privacy is that of a Gaussian: sharper, and it refutes only
-    /// claims that say so; none where there is no such bound.
+    /// claims that say so. `None` without such a bound.
     #[serde(with = "number::optional")]
     pub epsilon_lower_gdp: Option<f64>,
     /// Of the bounds and of the verdict.
     pub confidence: f64,
-    /// The paper's sum over all devices of the run; none where the attack is not about the run.
+    /// The paper's sum over all devices of the run; `None` for an attack that is not about the run.
     #[serde(with = "number::optional")]
     pub epsilon_claimed_total: Option<f64>,
-    /// Provable ε of the worst device; none where the attack is not about the run.
+    /// Provable ε of the worst device; `None` for an attack that is not about the run.
     #[serde(with = "number::optional")]
     pub epsilon_provable: Option<f64>,
     /// The verdict.

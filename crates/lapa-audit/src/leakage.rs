@@ -63,7 +63,7 @@ pub(crate) fn finding(
 struct Trend {
     rounds: Vec<f64>,
     risks: Vec<f64>,
-    /// ln(risk) against the round; none with fewer than three rounds.
+    /// ln(risk) against the round; `None` for fewer than three rounds.
     line: Option<Line>,
 }
 

@@ -26,7 +26,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Refuses a confidence that is none.
+    /// Options with a confidence in (0, 1).
     pub fn new(confidence: f64, effort: Effort, seed: u64) -> Result<Self, AuditError> {
         if confidence > 0.0 && confidence < 1.0 {
             Ok(Self { confidence, effort, seed })
@@ -45,7 +45,7 @@ pub struct Progress<'a> {
     pub what: &'a str,
     /// Steps done.
     pub done: u64,
-    /// Of so many.
+    /// Number of steps.
     pub of: u64,
     /// A warning of the run that is repeated.
     pub warning: Option<&'a str>,

@@ -1,5 +1,8 @@
 //! Images and labels out of gradients.
 
+#[path = "../../lapa-report/tests/support/pages.rs"]
+mod pages;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -296,7 +299,7 @@ fn an_audit_is_the_same_on_any_number_of_threads_and_makes_a_page() {
             }
         };
     }
-    page.finish();
+    assert_eq!(pages::check(&page.finish()), Ok(()));
 }
 
 #[test]

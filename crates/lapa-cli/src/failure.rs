@@ -13,7 +13,7 @@ pub type Outcome = Result<ExitCode, Failure>;
 
 /// The failure of a command.
 pub struct Failure {
-    /// 1: it failed; 2: it was asked for something that cannot be.
+    /// Exit code: 1 for a failure, 2 for invalid input.
     code: u8,
     reports: Vec<Report>,
 }
@@ -29,7 +29,7 @@ impl Failure {
         Self { code: 1, reports: vec![Report::new(diagnostic(&chain(&error)))] }
     }
 
-    /// A configuration that cannot be, with a report for each mistake.
+    /// Invalid configuration, with a report for each mistake.
     fn config(error: &ConfigError) -> Self {
         let mut reports: Vec<Report> =
             std::iter::once(error).chain(error.related()).map(mistake).collect();

@@ -15,8 +15,8 @@ use clap::Parser;
 
 pub use commands::QUICKSTART;
 
-/// Runs the program with these arguments, of which the first is its own name. Prints what it has to
-/// say; flags that cannot be end the process.
+/// Runs the program with these arguments, of which the first is its own name. Prints output;
+/// invalid flags end the process with exit code 2.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match commands::Lapa::parse_from(arguments).execute() {
         Ok(code) => code,

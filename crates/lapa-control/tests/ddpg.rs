@@ -1,6 +1,11 @@
 //! DDPG against PyTorch's updates, tasks with known optima, and P1 by other optimizers.
 
+#[path = "common/feasible.rs"]
+mod feasible;
+
 use std::ops::ControlFlow;
+
+use feasible::is_feasible;
 
 use lapa::config::BoundForm;
 use lapa::optimize::ddpg::{
@@ -269,7 +274,7 @@ fn power_is_nearly_the_best() {
         let ours = found.evaluation.objective;
         assert!(ours <= 1.05 * least, "{rule:?}: {} times the least", ours / least);
         assert!(ours < random.evaluation.objective && ours < equal.objective, "{rule:?}");
-        assert!(problem.limits().is_feasible(&found.amplitudes));
+        assert!(is_feasible(problem.limits(), &found.amplitudes));
         assert_eq!(problem.evaluate(&found.amplitudes).unwrap(), found.evaluation);
     }
 }
@@ -315,7 +320,7 @@ fn the_printed_variant_ends_with_its_actor() {
     let mut ddpg = Ddpg::new(config).unwrap();
     let mut problem = power_problem(0, NoiseRule::PerDevice);
     let optimum = ddpg.optimize(&mut problem, 3, &mut go_on).unwrap();
-    assert!(problem.limits().is_feasible(&optimum.amplitudes));
+    assert!(is_feasible(problem.limits(), &optimum.amplitudes));
     assert_eq!(Some(optimum.evaluation.objective), ddpg.policy_objective());
     assert_eq!(problem.evaluate(&optimum.amplitudes).unwrap(), optimum.evaluation);
     let least = optimum.curve.last().unwrap().1;

@@ -5,7 +5,7 @@ mod common;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use common::{FORMS, Kind, RULES, limits, problem, rng, trace};
+use common::{FORMS, Kind, RULES, is_feasible, limits, problem, rng, trace};
 use lapa::config::BoundForm;
 use lapa::optimize::cma_es::{Minimum, Start, minimize};
 use lapa::optimize::{
@@ -157,7 +157,7 @@ fn the_closed_form_beats_random_draws() {
     }
 }
 
-/// P1's loophole: its privacy constraint is a sum over devices, so whoever minimizes J leaves some
+/// P1's loophole: its privacy constraint is a sum over devices, so a minimum of J leaves some
 /// of them with too little noise, and gets below what is possible with each device protected.
 #[test]
 fn the_sum_rule_is_exploited_and_the_others_cannot_be() {
@@ -238,7 +238,7 @@ fn optima_are_feasible_reproducible_and_what_they_say() {
             let again = run(optimizer, &mut problem, 7);
             assert_eq!(found.amplitudes, again.amplitudes);
             assert_eq!(found.curve, again.curve);
-            assert!(limits(6).is_feasible(&found.amplitudes));
+            assert!(is_feasible(&limits(6), &found.amplitudes));
             let evaluation = problem.evaluate(&found.amplitudes).unwrap();
             assert_eq!(found.evaluation, evaluation);
             assert_eq!(found.curve.last(), Some(&(found.evaluations, evaluation.objective)));
@@ -275,7 +275,7 @@ impl Objective for Hopeless {
     }
 
     fn evaluate(&mut self, amplitudes: &[f64]) -> Result<Evaluation, ObjectiveError> {
-        assert!(self.0.is_feasible(amplitudes));
+        assert!(is_feasible(&self.0, amplitudes));
         if self.1 {
             return Err(ObjectiveError::Training("the pilot is out of fuel".into()));
         }

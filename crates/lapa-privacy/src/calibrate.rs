@@ -9,7 +9,7 @@ use crate::range::count;
 /// Noise multipliers that are tried.
 const SMALLEST: f64 = 1e-30;
 const LARGEST: f64 = 1e30;
-/// Relative tolerance, and the tolerance that suffices after so many steps.
+/// Relative tolerance, and the tolerance that suffices after `LONG` steps.
 const CLOSE: f64 = 1e-9;
 const CLOSE_ENOUGH: f64 = 1e-6;
 const LONG: u32 = 12;

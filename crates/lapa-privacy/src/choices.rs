@@ -28,5 +28,13 @@ macro_rules! choices {
                 }
             }
         }
+
+        impl ::std::ops::DerefMut for $name {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                match self {
+                    $(Self::$variant(parameters) => parameters,)+
+                }
+            }
+        }
     };
 }

@@ -1,7 +1,7 @@
 //! Rounding toward safety: sums that are never below, differences that are never above.
 
-/// The smallest float that is not below a + b. Whoever keeps a sum of costs of their own gets the
-/// ledger's bits with it.
+/// The smallest float that is not below a + b. A program that adds up costs by it gets the
+/// ledger's bits.
 pub fn add_up(a: f64, b: f64) -> f64 {
     let sum = a + b;
     if rounding_error(a, b, sum) > 0.0 { sum.next_up() } else { sum }

@@ -322,6 +322,31 @@ fn exact(value: f64) -> i128 {
     whole
 }
 
+/// A random request, and what the filter grants of it; `None` if it refuses.
+fn granted(filter: &Filter, random: &mut Random) -> Option<f64> {
+    let (asked, floor) = match filter.kind() {
+        FilterKind::Plan { .. } => (f64::from(random.below(3) as u8), 0.0),
+        _ => {
+            let asked = filter.capacity() * random.power(-9.0, 0.5);
+            (asked, asked * [0.0, 0.3, 1.0][random.below(3)])
+        }
+    };
+    match filter.request(asked, floor) {
+        Decision::Granted(granted) => {
+            assert!(granted == asked && asked <= filter.left());
+            Some(granted)
+        }
+        Decision::Truncated(granted) => {
+            assert!(granted == filter.left() && granted < asked && granted >= floor);
+            Some(granted)
+        }
+        Decision::Refused => {
+            assert!(asked == 0.0 || filter.left() == 0.0 || filter.left() < floor);
+            None
+        }
+    }
+}
+
 /// 10⁵ random interleavings of requests and charges over filters of every kind: no filter passes its
 /// capacity by exact sums, and what it says it spent is never below.
 #[test]
@@ -343,27 +368,7 @@ fn filters_are_never_overspent() {
             let which = random.below(filters.len());
             let filter = &mut filters[which];
             let before = filter.spent();
-            let (asked, floor) = match filter.kind() {
-                FilterKind::Plan { .. } => (f64::from(random.below(3) as u8), 0.0),
-                _ => {
-                    let asked = filter.capacity() * random.power(-9.0, 0.5);
-                    (asked, asked * [0.0, 0.3, 1.0][random.below(3)])
-                }
-            };
-            let granted = match filter.request(asked, floor) {
-                Decision::Granted(granted) => {
-                    assert!(granted == asked && asked <= filter.left());
-                    granted
-                }
-                Decision::Truncated(granted) => {
-                    assert!(granted == filter.left() && granted < asked && granted >= floor);
-                    granted
-                }
-                Decision::Refused => {
-                    assert!(asked == 0.0 || filter.left() == 0.0 || filter.left() < floor);
-                    continue;
-                }
-            };
+            let Some(granted) = granted(filter, &mut random) else { continue };
             let cost = match (filter.kind(), random.below(4)) {
                 (FilterKind::Plan { .. }, _) => 1.0,
                 (FilterKind::Gdp, 0) => {

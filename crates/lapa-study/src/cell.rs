@@ -48,8 +48,8 @@ pub struct Finished {
     /// The powers, where they were chosen by a pilot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub powers: Option<ChosenPowers>,
-    /// J, the noise terms of the bound, of the run's own rounds; none where no amplitudes are sent, or
-    /// no noise is asked for.
+    /// J, the noise terms of the bound, of the run's own rounds; `None` without amplitudes or without
+    /// noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<Judgment>,
     /// The round whose loss was not finite: the run ended there, and its later evaluations count as
@@ -78,7 +78,7 @@ pub struct Round {
     pub epsilon_round: Option<f64>,
     /// Devices that sent.
     pub sent: u32,
-    /// Median over them of the artificial noise; none if none sent.
+    /// Median over them of the artificial noise; `None` if no device sent.
     #[serde(with = "number::optional")]
     pub sigma_artificial: Option<f64>,
     /// Median of the receiver's noise.
@@ -197,7 +197,7 @@ impl Cell {
 pub enum CellEvent<'a> {
     /// Something the user should know.
     Warning(&'a str),
-    /// So many rounds are done.
+    /// Number of rounds done.
     Round(u32),
 }
 
@@ -207,7 +207,7 @@ const FORWARD: f64 = 1.0 / 3.0;
 /// Cost of a pilot's digits and an optimizer's steps, in samples.
 const PILOT_WORK: f64 = 400_000.0;
 
-/// Pilot and choice of powers, in memory; none if the listener broke off.
+/// Pilot and choice of powers, in memory; `None` if the listener cancelled.
 fn choose(
     experiment: &Experiment,
     data: &Dataset,
@@ -265,7 +265,7 @@ impl Round {
     }
 }
 
-/// Weight of the third of the senders with the least SINR; none without a list of devices, or links.
+/// Weight of the third of the senders with the least SINR; `None` without a list of devices or links.
 fn weight_of_worst(devices: &DeviceRecords) -> Option<f64> {
     let DeviceRecords::List(list) = devices else { return None };
     let sent = list.iter().filter(|device| device.selected);
@@ -291,8 +291,8 @@ impl Finished {
         self.rounds.iter().rev().find_map(|round| round.loss).unwrap_or(f64::NAN)
     }
 
-    /// The mean of the last five evaluations, where these lie in the last fifth of the rounds; none
-    /// where they reach back into the learning curve.
+    /// The mean of the last five evaluations; `None` unless these lie in the last fifth of the rounds,
+    /// behind the learning curve.
     pub fn settled_accuracy(&self) -> Option<f64> {
         let rounds = u64::from(self.rounds.last()?.round);
         let late = |round: u32| 5 * u64::from(round) >= 4 * rounds;

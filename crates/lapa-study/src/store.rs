@@ -57,7 +57,7 @@ impl Store {
         format!("{}.json", cell.id())
     }
 
-    /// Result of a cell; none if it is not finished. An error says why its file cannot be used.
+    /// Result of a finished cell. An error says why its file cannot be used.
     pub fn read(&self, cell: &Cell) -> Result<Option<Finished>, String> {
         let name = self.name(cell);
         let refuse = |what: &dyn std::fmt::Display| {
@@ -122,7 +122,7 @@ impl Results {
         self.finished.insert(cell.id().to_owned(), finished);
     }
 
-    /// Result of a cell; none if it is not finished.
+    /// Result of a finished cell.
     pub fn get(&self, cell: &Cell) -> Option<&Finished> {
         self.finished.get(cell.id())
     }
@@ -132,7 +132,7 @@ impl Results {
         cells.iter().filter_map(|cell| self.get(cell)).collect()
     }
 
-    /// Results of all of these cells; none if any is not finished.
+    /// Results of all of these cells; `None` if any is not finished.
     pub fn all(&self, cells: &[Cell]) -> Option<Vec<&Finished>> {
         cells.iter().map(|cell| self.get(cell)).collect()
     }

@@ -73,7 +73,7 @@ pub struct Placement {
 pub struct Topology {
     /// The base station.
     pub base_station: Position,
-    /// The devices; none is where the base station is.
+    /// The devices; no device stands where the base station is.
     pub devices: Vec<Placement>,
 }
 
@@ -199,20 +199,6 @@ fn uniform<R: Rng + ?Sized>([from, to]: [Meter; 2], rng: &mut R) -> Meter {
     Meter(((1.0 - share) * from.0 + share * to.0).clamp(from.0, to.0))
 }
 
-/// The base station of the paper (section V-A): 10 m up, 50 m beside the origin.
-pub fn paper_base_station() -> Position {
-    Position { x: Meter(-50.0), y: Meter(0.0), z: Meter(10.0) }
-}
-
-/// Regions I and II of the paper (section V-A), of 7 and 8 devices.
-pub fn paper_regions() -> [Region; 2] {
-    let y = [Meter(-5.0), Meter(5.0)];
-    [
-        Region { x: [Meter(-10.0), Meter(0.0)], y, share: 7 },
-        Region { x: [Meter(10.0), Meter(20.0)], y, share: 8 },
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
@@ -222,6 +208,16 @@ mod tests {
     use rand_chacha::ChaCha12Rng;
 
     use super::*;
+
+    /// The paper's base station (section V-A): 10 m up, 50 m beside the origin.
+    fn paper_base_station() -> Position {
+        point(-50.0, 0.0, 10.0)
+    }
+
+    /// Regions I and II of the paper (section V-A), of 7 and 8 devices.
+    fn paper_regions() -> [Region; 2] {
+        [region([-10.0, 0.0], [-5.0, 5.0], 7), region([10.0, 20.0], [-5.0, 5.0], 8)]
+    }
 
     fn point(x: f64, y: f64, z: f64) -> Position {
         Position { x: Meter(x), y: Meter(y), z: Meter(z) }

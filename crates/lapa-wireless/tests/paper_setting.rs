@@ -4,11 +4,21 @@ use lapa_wireless::channel::Channels;
 use lapa_wireless::fading::Fading;
 use lapa_wireless::path_loss::PathLoss;
 use lapa_wireless::ser::Modulation;
-use lapa_wireless::topology::{Position, Topology, paper_base_station, paper_regions};
+use lapa_wireless::topology::{Position, Region, Topology};
 use lapa_wireless::units::{Db, Meter, Watt};
 use rand::SeedableRng;
 use rand_chacha::ChaCha12Rng;
 
+/// The base station: 10 m up, 50 m beside the origin.
+const BASE: Position = Position { x: Meter(-50.0), y: Meter(0.0), z: Meter(10.0) };
+/// Regions I and II, of 7 and 8 devices.
+const REGIONS: [Region; 2] = {
+    let y = [Meter(-5.0), Meter(5.0)];
+    [
+        Region { x: [Meter(-10.0), Meter(0.0)], y, share: 7 },
+        Region { x: [Meter(10.0), Meter(20.0)], y, share: 8 },
+    ]
+};
 const DEVICES: u32 = 15;
 const ANTENNAS: usize = 15;
 const POWER: Watt = Watt(0.075);
@@ -24,19 +34,18 @@ fn ground(x: f64, y: f64) -> Position {
 
 /// p²·N_a·gain/σ², the SNR before fading.
 fn mean_snr(device: Position, power: Watt, noise: Watt) -> f64 {
-    let gain = PathLoss::paper().gain(device.distance(&paper_base_station()));
+    let gain = PathLoss::paper().gain(device.distance(&BASE));
     power.0 * ANTENNAS as f64 * gain / noise.0
 }
 
 /// Every device of one random layout, without interference: p²‖h‖²/σ².
 fn snrs(fading: Fading, seed: u64) -> Vec<f64> {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    let base = paper_base_station();
-    let topology = Topology::in_regions(base, &paper_regions(), DEVICES, &mut rng).unwrap();
+    let topology = Topology::in_regions(BASE, &REGIONS, DEVICES, &mut rng).unwrap();
     let mut channels = Channels::new(topology.devices.len(), ANTENNAS);
     for (k, device) in topology.devices.iter().enumerate() {
-        let gain = PathLoss::paper().gain(device.position.distance(&base));
-        let azimuth = device.position.azimuth_from(&base);
+        let gain = PathLoss::paper().gain(device.position.distance(&BASE));
+        let azimuth = device.position.azimuth_from(&BASE);
         fading.draw(gain, azimuth, channels.of_mut(k), &mut rng);
     }
     (0..channels.devices()).map(|k| POWER.0 * channels.gain(k) / NOISE.0).collect()
@@ -50,7 +59,7 @@ fn expected_over(threshold: f64, tail: fn(f64) -> f64) -> f64 {
         from.0 + (to.0 - from.0) * (f64::from(i) + 0.5) / f64::from(GRID)
     };
     let mut expected = 0.0;
-    for region in paper_regions() {
+    for region in REGIONS {
         for (i, j) in (0..GRID).flat_map(|i| (0..GRID).map(move |j| (i, j))) {
             let point = ground(middle(region.x, i), middle(region.y, j));
             let chance = tail(threshold / mean_snr(point, POWER, NOISE));
@@ -81,7 +90,7 @@ fn gamma_tail(t: f64) -> f64 {
 /// in its far corners.
 #[test]
 fn the_printed_noise_power_of_a_milliwatt_leaves_70_to_90_db_less_signal_than_noise() {
-    for region in paper_regions() {
+    for region in REGIONS {
         for x in region.x {
             for y in [region.y[0], Meter(0.0), region.y[1]] {
                 let Db(snr) = Db::of(mean_snr(ground(x.0, y.0), Watt(1.0), Watt(1e-3)));

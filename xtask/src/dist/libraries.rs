@@ -1,4 +1,4 @@
-//! What a program asks of the system that runs it.
+//! Shared libraries that a program needs.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -165,7 +165,7 @@ fn bill(out: &Path, commit: &Commit) -> Result<PathBuf, String> {
     write(out.join(format!("lapa-{VERSION}.cdx.json")), format!("{bill:#}\n").as_bytes())
 }
 
-/// Makes the wheel, with a bill of materials of its own; none, after a notice, where Python cannot be had.
+/// Makes the wheel, with a bill of materials of its own; `None`, after a notice, without Python.
 fn wheel(out: &Path, commit: &Commit, machine: &Machine) -> Result<Option<PathBuf>, String> {
     step("the wheel");
     let Some(python) = python::environment()? else { return Ok(None) };

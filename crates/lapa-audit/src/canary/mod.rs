@@ -1,8 +1,8 @@
 //! Canaries in one run (Steinke, Nasr & Jagielski 2023).
 //!
 //! Records of the attacker's own are in the devices' data or not, by a fair coin each. After the
-//! run the attacker guesses, from the transcript alone, which are in. How many of so many guesses
-//! a run with (ε, δ) lets be right is known; more refute it.
+//! run the attacker guesses, from the transcript alone, which are in. A theorem bounds the
+//! number of correct guesses under (ε, δ); more of them refute it.
 
 mod plant;
 mod run;

@@ -11,12 +11,12 @@ use rand::seq::index;
 
 use crate::{AuditError, Effort, Options, Subject};
 
-/// One in so many of the dark pixels of a canary is white: two of them have little in common.
+/// Dark pixels of a canary per white one: two canaries have little in common.
 const WHITE: u32 = 4;
 /// A device has this many canaries or more, where its records leave room: they are scored by what
 /// they do not have in common.
 const TOGETHER: usize = 20;
-/// At most one in so many of a device's records makes room for a canary.
+/// Records of a device per canary, at least: canaries replace records.
 const SHARE: usize = 4;
 
 /// Numbers of the random streams of canaries, in place of the round. 0 to 2 are the mechanism's.

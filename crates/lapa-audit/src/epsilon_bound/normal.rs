@@ -12,10 +12,11 @@ pub fn normal_quantile(p: f64) -> f64 {
     if p > 0.5 {
         return -normal_quantile(1.0 - p);
     }
-    match p > 0.0 {
+    if p > 0.0 {
         // Φ(−39) is not a number above 0 any more.
-        true => super::last_that(-39.0, 0.0, |x| normal_cdf(x) <= p),
-        false => f64::NEG_INFINITY,
+        super::last_that(-39.0, 0.0, |x| normal_cdf(x) <= p)
+    } else {
+        f64::NEG_INFINITY
     }
 }
 

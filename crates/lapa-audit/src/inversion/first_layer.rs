@@ -11,7 +11,7 @@ pub fn is_fully_connected(network: &Network) -> bool {
     network.tensors().first().is_some_and(|weights| weights.name == "0.linear.weight")
 }
 
-/// The image, in [0, 1], or none where the first layer is another. All rows are used, by least
+/// The image, in [0, 1]; `None` for another first layer. All rows are used, by least
 /// squares over r of dW_r − db_r·x: x = Σ db_r·dW_r / Σ db_r², which averages noise out.
 pub fn image(network: &Network, gradient: &[f32]) -> Option<Vec<f32>> {
     let ([weights, biases, ..], true) = (network.tensors(), is_fully_connected(network)) else {

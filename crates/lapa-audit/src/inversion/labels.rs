@@ -21,8 +21,8 @@ pub struct LabelReader {
 }
 
 impl LabelReader {
-    /// From the gradients of single images of the attacker's own, with their labels; none where the
-    /// network does not end with a fully connected layer.
+    /// From the gradients of single images of the attacker's own, with their labels; `None` unless
+    /// the network ends with a fully connected layer.
     pub fn new<'a>(
         network: &Network,
         own: impl Iterator<Item = (&'a [f32], u8)> + Clone,

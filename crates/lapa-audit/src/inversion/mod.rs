@@ -93,7 +93,7 @@ pub fn run(
 /// A noise to attack through.
 struct Noise {
     name: String,
-    /// At each snapshot; none where it is not known.
+    /// σ at each snapshot, if it is known.
     sigmas: Vec<Option<f64>>,
     /// True if it is attacked at all snapshots, not only early, midway and late.
     everywhere: bool,

@@ -32,7 +32,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Through the points (x, y); none with fewer than three, or all at one x.
+    /// Line through the points (x, y); `None` for fewer than three, or all at one x.
     pub fn fit(x: &[f64], y: &[f64], confidence: f64) -> Option<Self> {
         let n = x.len().min(y.len());
         let mean = |values: &[f64]| values.iter().sum::<f64>() / n as f64;

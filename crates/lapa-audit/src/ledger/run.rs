@@ -84,8 +84,8 @@ fn judge(mut finding: Finding, checks: &Checks, rate: Option<Rate>, records: &[S
 /// E⟨r, g′⟩·b̄/⟨g, g′⟩ of present canaries, less that of absent ones, is the rate at which records are
 /// in a batch, since coins are independent of everything else; Welch's test, normal for the
 /// hundreds that there are. What a canary teaches the model pulls the others' gradients against it,
-/// so that the rate is rather underestimated. None where canaries add to the sum of a batch in
-/// another way, or too few are there.
+/// so that the rate is rather underestimated. `None` if canaries add to the sum of a batch in
+/// another way, or are too few.
 fn rate(repeated: &Repeated) -> Option<Rate> {
     let learn = &repeated.experiment.learn;
     let declared = match learn.sampling.declared(learn.batch_fraction) {

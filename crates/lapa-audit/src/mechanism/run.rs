@@ -123,7 +123,7 @@ fn table(bounds: &Bounds, gaussian: bool, draws: u64) -> Table {
     table
 }
 
-/// The device whose releases move the most in units of their noise; none without noisy releases.
+/// The device whose releases move the most in units of their noise; `None` without noisy releases.
 fn worst(repeated: &Repeated) -> Option<u32> {
     if repeated.unprotected {
         return None;

@@ -157,8 +157,8 @@ pub(super) fn draws(seed: u64, what: u64, which: u64) -> Stream {
     stream(seed, Purpose::Membership, what, which)
 }
 
-/// Gives each slot another record of its label, which nobody holds; slots for which none is left
-/// are dropped.
+/// Gives each slot another record of its label, which nobody holds. Slots are dropped when no such
+/// record is left.
 fn with_others(slots: Vec<Slot>, data: &Dataset, heads: &Partition, rng: &mut Stream) -> Vec<Slot> {
     let mut held = vec![false; data.train.len()];
     heads.devices.iter().flat_map(|d| &d.samples).for_each(|&s| held[s as usize] = true);

@@ -74,8 +74,8 @@ impl Tally {
 }
 
 impl Shadows {
-    /// References of each record by the shadows but `left_out`; none if no shadow was trained on it,
-    /// or all were.
+    /// References of each record by the shadows but `left_out`; `None` unless some shadows were
+    /// trained on it and some were not.
     ///
     /// Variances are a record's own where there are 24 models on each side, and otherwise those of
     /// all records together around their own means: few values tell a mean, but no variance.

@@ -112,9 +112,9 @@ impl<'a> Repeater<'a> {
         .in_memory()
         .map_err(FederationError::from)?;
         federation.redraw(draws(self.seed, REPETITION, which as u64).next_u64());
-        let flow = &mut |_: &Simulation, _: Event<'_>| match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let flow = &mut |_: &Simulation, _: Event<'_>| {
+            let stops = stop.load(Ordering::Relaxed);
+            if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         match federation.run(flow) {
             Err(FederationError::Cancelled(_)) => return Ok(None),

@@ -25,7 +25,6 @@ use clap::{Args, Parser, Subcommand};
 use lapa::config::{ConfigError, Data, Experiment, Override, PartitionSpec};
 use lapa::data::{DataError, DataName, Dataset};
 use lapa::files::Folder;
-use lapa::partition::Scheme;
 use lapa_study::execute::Datasets;
 
 use crate::failure::{Failure, Outcome};
@@ -168,9 +167,8 @@ impl Source {
         self.change.iter().cloned().chain(seed)
     }
 
-    /// Reads the experiment, with one more change if there is one, and loads its data. Without a
-    /// file it is the quickstart, which makes do with what there is, unless a flag says what is
-    /// meant.
+    /// Reads the experiment, with `change` on top, and loads its data. Without a file it is the
+    /// quickstart, which falls back to synthetic digits unless a flag names the data set.
     fn prepare(
         &self,
         change: Option<String>,
@@ -236,17 +234,8 @@ fn fit_sizes(spec: &mut PartitionSpec, changes: &[String], images: usize) -> Vec
         return notices;
     }
     let fit = |samples: u32| (samples as usize * images / MNIST_IMAGES).max(1) as u32;
-    let ranges = match &mut spec.scheme {
-        Scheme::Mix(mix) => vec![
-            ("partition.mix.iid_samples", &mut mix.iid_samples),
-            ("partition.mix.non_iid_samples", &mut mix.non_iid_samples),
-        ],
-        Scheme::Iid(iid) => {
-            iid.samples.iter_mut().map(|range| ("partition.iid.samples", range)).collect()
-        }
-        Scheme::Dirichlet(_) | Scheme::Shards(_) | Scheme::Virtual(_) => Vec::new(),
-    };
-    for (key, range) in ranges {
+    for (key, range) in spec.scheme.sizes_mut() {
+        let key = &format!("partition.{key}");
         if !sets(changes, key) {
             *range = range.map(fit);
             let [min, max] = range;

@@ -245,7 +245,7 @@ fn a_ledger_is_costed_per_device() {
     let account = ["account", "--ledger", "run/ledger.db"];
     let text = stdout(lapa(place).args(account).assert());
     assert!(text.contains("run/ledger.db") && text.contains("declared"), "{text}");
-    // A program that reads JSON is told no less than whoever reads the table.
+    // JSON has no less than the table.
     let value = stdout_json(lapa(place).args(account).args(["--format", "json"]));
     for (figure, column) in
         [("declared", "declared"), ("claimed", "paper's sum"), ("provable", "provable")]

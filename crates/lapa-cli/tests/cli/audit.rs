@@ -54,6 +54,7 @@ fn a_sound_run_is_not_refuted_and_leaves_a_page() {
     after.retain(|name| name != "audit");
     assert_eq!(after, before);
     let page = fs::read_to_string(folder.join("r/audit/audit.html")).unwrap();
+    assert_eq!(pages::check(&page), Ok(()));
     assert!(page.contains("<h1>Audit of r</h1>") && page.contains("An audit can only refute."));
     let kept = fs::read_to_string(folder.join("r/audit/audit.json")).unwrap();
     let kept: Value = serde_json::from_str(&kept).unwrap();

@@ -15,6 +15,8 @@ mod folders;
 mod interrupt;
 mod ledger;
 mod link;
+#[path = "../../../lapa-report/tests/support/pages.rs"]
+mod pages;
 mod partition;
 mod power;
 mod privacy;

@@ -19,6 +19,7 @@ fn a_run_becomes_one_page_and_an_event_file() {
     let text = stdout(lapa(folder).args(["report", "r"]).assert());
     assert_eq!(text, "Report: r/report.html (open it in a browser)\n");
     let page = fs::read_to_string(folder.join("r/report.html")).unwrap();
+    assert_eq!(pages::check(&page), Ok(()));
     assert!(page.contains("<h1>Run r</h1>") && page.contains("id=\"end\""), "{page}");
     assert!(!folder.join("r/tensorboard").exists());
 

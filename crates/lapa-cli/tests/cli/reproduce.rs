@@ -22,6 +22,7 @@ fn a_quick_look_gives_the_same_bytes_and_runs_nothing_twice() {
     let verdicts = fs::read_to_string(folder.join("r/verdicts.json")).unwrap();
     assert_eq!(verdicts, GOLDEN);
     let page = fs::read_to_string(folder.join("r/report.html")).unwrap();
+    assert_eq!(pages::check(&page), Ok(()));
     assert!(page.contains("PREVIEW") && page.contains("id=\"end\""));
     let drawing = fs::read_to_string(folder.join("r/figures/workflow.svg")).unwrap();
     assert!(drawing.contains(">87.5 kB each<") && !drawing.contains('{'), "{drawing}");

@@ -58,6 +58,7 @@ fn a_run_of_many_devices_is_told_in_few_and_true_words() {
 
     lapa(place).args(["report", "r"]).assert().success();
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert_eq!(pages::check(&page), Ok(()));
     assert!(page.contains("not for an image that several devices hold") && page.contains("Median"));
     assert!(page.matches("<tr>").count() < 100 && page.len() < 500_000, "{}", page.len());
 }

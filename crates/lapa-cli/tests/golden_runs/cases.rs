@@ -77,6 +77,8 @@ pub const LINEAR: &[Case] = &[
             "aggregate.noise-aware.histograms=public",
         ],
     ),
+    ("kl", &["privacy.epsilon=8", "aggregate.rule=kl"]),
+    ("js", &["privacy.epsilon=8", "aggregate.rule=js"]),
     ("analog-noma", &["privacy.epsilon=8", "transmit.uplink=analog"]),
     (
         "analog-selected",
@@ -90,6 +92,16 @@ pub const LINEAR: &[Case] = &[
             "aggregate.ser_threshold=0.1",
         ],
     ),
+    (
+        "weight-zero",
+        &[
+            "privacy.epsilon=8",
+            "transmit.uplink=analog",
+            "aggregate.ser_threshold=0.1",
+            "aggregate.below_threshold=weight-zero",
+        ],
+    ),
+    ("unit-scale", &["privacy.epsilon=8", "transmit.uplink=analog", "transmit.scale=unit"]),
     (
         "signal-analog",
         &["privacy.epsilon=8", "transmit.uplink=signal", "transmit.access=orthogonal"],
@@ -119,6 +131,7 @@ pub const LINEAR: &[Case] = &[
         ],
     ),
     ("switch-sum", &TRUSTED_SUM),
+    ("switch-sum-latched", &TRUSTED_SUM_LATCHED),
     ("switch-per-device", &TRUSTED_PER_DEVICE),
     ("top-up", &TRUSTED_TOP_UP),
     (
@@ -153,6 +166,7 @@ pub const LINEAR: &[Case] = &[
         ],
     ),
     ("mlp", &["model.name=mlp", "privacy.epsilon=8", "observe.devices=summary"]),
+    ("local-epochs", &["profile=paper", "learn.update=epoch", "learn.local_epochs=2"]),
     ("from-digits", &["model.start=digits", "privacy.epsilon=8"]),
 ];
 
@@ -170,7 +184,23 @@ pub const STAGED: &[Case] = &[
             "control.ddpg.batch=16",
         ],
     ),
+    (
+        "td3",
+        &[
+            "control.power=ddpg",
+            "control.ddpg.variant=td3",
+            "control.ddpg.episodes=3",
+            "control.ddpg.steps=60",
+            "control.ddpg.hidden=8",
+            "control.ddpg.batch=16",
+        ],
+    ),
+    (
+        "random-search",
+        &["control.power=random-search", "control.ddpg.episodes=3", "control.ddpg.steps=60"],
+    ),
     ("equal-power", &["control.power=equal"]),
+    ("full-power", &["control.power=full"]),
 ];
 
 macro_rules! trusted {
@@ -187,5 +217,7 @@ macro_rules! trusted {
     };
 }
 const TRUSTED_SUM: [&str; 8] = trusted!("control.noise=switch", "control.switch.rule=sum");
+const TRUSTED_SUM_LATCHED: [&str; 8] =
+    trusted!("control.noise=switch", "control.switch.rule=sum-latched");
 const TRUSTED_PER_DEVICE: [&str; 7] = trusted!("control.noise=switch");
 pub const TRUSTED_TOP_UP: [&str; 7] = trusted!("control.noise=top-up");

@@ -36,7 +36,7 @@ fn lapa(place: &Path, arguments: &[&str]) -> Command {
     let limited = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\"");
     command.args(["-c", &limited]).arg(assert_cmd::cargo::cargo_bin("lapa")).args(arguments);
     command.current_dir(place).stdin(Stdio::null());
-    // No data set is fetched, and the home of whoever tests stays as it is.
+    // No data set is fetched, and the tester's home stays as it is.
     command.env("LAPA_DATA", place.join("cache")).env("HTTPS_PROXY", "http://127.0.0.1:9");
     command
 }

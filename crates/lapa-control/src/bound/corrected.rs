@@ -20,10 +20,11 @@ pub fn contraction(constants: &Constants) -> Result<f64, BoundError> {
     let change = constants.change_per_square(1.0);
     let slope = if change <= 0.0 { constants.convexity } else { constants.smoothness };
     let value = 1.0 + 2.0 * slope * change;
-    match value.is_finite() {
+    if value.is_finite() {
         // Rounding may leave −10⁻¹⁶ of a 0.
-        true => Ok(value.max(0.0)),
-        false => Err(BoundError::Contraction { form: BoundForm::Corrected, value }),
+        Ok(value.max(0.0))
+    } else {
+        Err(BoundError::Contraction { form: BoundForm::Corrected, value })
     }
 }
 

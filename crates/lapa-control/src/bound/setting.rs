@@ -118,9 +118,10 @@ fn symbol(
     fits: bool,
     allowed: &'static str,
 ) -> Result<(), BoundError> {
-    match fits && value.is_finite() {
-        true => Ok(()),
-        false => Err(BoundError::Symbol { name, value, allowed }),
+    if fits && value.is_finite() {
+        Ok(())
+    } else {
+        Err(BoundError::Symbol { name, value, allowed })
     }
 }
 

@@ -52,7 +52,7 @@ pub struct Choice {
     #[serde(with = "number::optional")]
     pub epsilon: Option<f64>,
     /// ε of that noise without the channel's (κ = 0): a forecast, since the run's own noise follows
-    /// its own rounds. None if no theorem covers it.
+    /// its own rounds. `None` if no theorem covers it.
     #[serde(with = "number::optional")]
     pub epsilon_without_channel: Option<f64>,
     /// DDPG: J of what its actor alone proposes at the end, over that of full power.
@@ -171,9 +171,10 @@ impl Chooser {
         let (evaluations, best) = (optimum.evaluations, optimum.evaluation.objective);
         let mut on_device = || on_progress(Progress { evaluations, of: evaluations, best });
         // A device without power has no update that could be costed.
-        let (epsilon, epsilon_without_channel) = match best.is_finite() {
-            true => self.privacy(&optimum.amplitudes, &mut on_device)?,
-            false => (None, None),
+        let (epsilon, epsilon_without_channel) = if best.is_finite() {
+            self.privacy(&optimum.amplitudes, &mut on_device)?
+        } else {
+            (None, None)
         };
         let evaluation = optimum.evaluation;
         let rounds = evaluation.switching_round;

@@ -59,9 +59,9 @@ pub enum PhaseError {
         /// Devices.
         devices: u32,
     },
-    /// Nothing is hidden.
+    /// A run without privacy.
     #[error(
-        "privacy.allocator = \"none\" requires no noise, so there is nothing to optimize powers for"
+        "no [privacy] section: no noise is required, so there is nothing to optimize powers for"
     )]
     NoNoise,
     /// A pilot that records quantiles instead of devices.

@@ -20,7 +20,7 @@ pub struct Judgment {
 }
 
 impl Judgment {
-    /// J of a run; none where no amplitudes are sent, or no noise is asked for.
+    /// J of a run; `None` without amplitudes or without noise.
     pub fn of(
         simulation: &Simulation,
         records: &[RoundRecord],

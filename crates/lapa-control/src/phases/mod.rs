@@ -179,7 +179,7 @@ fn contraction(experiment: &Experiment, squares: f64) -> Result<f64, PhaseError>
     })
 }
 
-/// The experiment of a staged run that was broken off before its run began; none if there is none.
+/// The experiment of a staged run that was interrupted before its run began, if there is one.
 pub fn interrupted(out: &Path) -> Result<Option<Experiment>, PhaseError> {
     let path = pilot_folder(out).join(STAGED);
     if !is_free(out) || !path.is_file() {
@@ -252,7 +252,7 @@ pub fn pilot_and_run(
     Ok(end)
 }
 
-/// J of the finished run in `out`; none where its records list no devices.
+/// J of the finished run in `out`; `None` if its records list no devices.
 fn judged(
     mut experiment: Experiment,
     data: Dataset,
@@ -287,7 +287,7 @@ pub fn with_powers(
 }
 
 /// Runs the pilots of an experiment, the first in `folder` and others beside it, or goes on with those
-/// that are there; none if the listener broke off. `ledger` is where pilots on private data are charged.
+/// that are there; `None` if the listener cancelled. `ledger` is where pilots on private data are charged.
 pub fn execute_pilots(
     experiment: &Experiment,
     data: &Dataset,
@@ -351,7 +351,7 @@ fn execute_pilot(
     Ok(Some(pilot))
 }
 
-/// Runs the pilots of an experiment without a folder; none if the listener broke off. Those on private
+/// Runs the pilots of an experiment without a folder; `None` if the listener cancelled. Those on private
 /// data are charged to `ledger`, and refused without one or on basis certified.
 pub fn pilots_in_memory(
     experiment: &Experiment,
@@ -405,8 +405,8 @@ fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseEr
     if last == Some(pilot.run.rounds) { Ok(()) } else { Err(lost()) }
 }
 
-/// Ratio of the noise that the run's part of the budget requires to that of the pilot's part; none if
-/// the pilot had a budget of its own.
+/// Ratio of the noise that the run's part of the budget requires to that of the pilot's part; `None`
+/// if the pilot had a budget of its own.
 fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
     let Some(privacy) = &pilot.experiment().privacy else { return Ok(None) };
     let fraction = privacy.budget_fraction;

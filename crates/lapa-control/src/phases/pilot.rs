@@ -92,7 +92,7 @@ pub struct Pilot {
     pub trace: Trace,
     /// Release of each device, apart from its noise.
     pub releases: Vec<Release>,
-    /// The largest budget that a device was given; none where there are none.
+    /// The largest budget of a device; `None` without budgets.
     pub budget: Option<f64>,
 }
 

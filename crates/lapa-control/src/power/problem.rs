@@ -2,9 +2,10 @@
 //!
 //! With P = |p_k|² watts, device k's update arrives with channel noise of variance c²ν per
 //! coordinate, ν = ν₁/P, and c² = c₀² + max(0, σ_art² − σ_c²) by the public scale of its amplitudes
-//! (σ_c = 0 unless `transmit.scale` = "fixed"). So the noise required of it in round t is more than may be counted of the channel's alone, κc₀²ν, just
-//! if `need` = σ_req²/(κc₀²ν₁) is above 1/P. That number does not depend on the powers, and given
-//! the switching round a device's part of the objective is a + b/P: both are prepared here once.
+//! (σ_c = 0 unless `transmit.scale` = "fixed"). The noise required of it in round t exceeds what may
+//! be counted of the channel's alone, κc₀²ν, if and only if `need` = σ_req²/(κc₀²ν₁) is above 1/P.
+//! That number does not depend on the powers, and given the switching round a device's part of the
+//! objective is a + b/P: both are prepared here once.
 
 use lapa::budget::{NoiseRule, Trusted, top_up};
 use lapa::config::BoundForm;

@@ -1,5 +1,9 @@
 //! Traces to test with.
 
+mod feasible;
+
+pub use feasible::is_feasible;
+
 use lapa::config::BoundForm;
 use lapa::optimize::Limits;
 use lapa::seed::{Purpose, Stream, stream};

@@ -6,7 +6,7 @@ mod twin;
 
 use std::ops::ControlFlow;
 
-use common::{FORMS, Kind, RULES, limits, problem, trace};
+use common::{FORMS, Kind, RULES, is_feasible, limits, problem, trace};
 use lapa::config::BoundForm;
 use lapa::optimize::{Limits, Objective, ObjectiveError, closed_form};
 use lapa_control::power::{
@@ -124,7 +124,7 @@ proptest! {
             let rule = NoiseRule::Always;
             let mut problem = Problem::new(trace.clone(), rule, form, 0.99, limits.clone()).unwrap();
             let chosen = closed_form(problem.limits(), &problem.channel_terms());
-            prop_assert!(limits.is_feasible(&chosen));
+            prop_assert!(is_feasible(&limits, &chosen));
             let least = problem.evaluate(&chosen).unwrap().objective;
             for draw_number in 0..100 {
                 let other = problem.evaluate(&draw(&limits, seed + draw_number)).unwrap();
@@ -372,7 +372,7 @@ fn samples_are_costed_by_renyi_divergences_and_what_has_no_theorem_is_refused() 
     assert_eq!(alone.counted, alone.artificial_only);
 }
 
-/// Thousands of devices take a while, and whoever waits may stop.
+/// Thousands of devices take a while, and the user may stop.
 #[test]
 fn costs_of_many_devices_can_be_broken_off() {
     let trace = trace(2, Kind { devices: 9, rounds: 3, ..Kind::default() });

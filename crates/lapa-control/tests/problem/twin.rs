@@ -57,29 +57,33 @@ pub struct Twin {
     pub channel: Vec<f64>,
 }
 
-pub fn twin(trace: &Trace, rule: NoiseRule, form: BoundForm, a: f64, amplitudes: &[f64]) -> Twin {
-    let powers: Vec<f64> = amplitudes.iter().map(|p| p * p).collect();
-    let (rounds, devices) = (trace.rounds(), trace.devices());
-    let cell = |round, device| cell(trace, &powers, round, device);
-    let sends = |round, device| cell(round, device).weight > 0.0;
+/// True if the device needs artificial noise in the round.
+fn needs(trace: &Trace, powers: &[f64], rule: NoiseRule, round: usize, device: usize) -> bool {
     let sum_needs = |round: usize| {
-        let senders = (0..devices).filter(|&k| sends(round, k)).map(|k| cell(round, k));
+        let cells = (0..trace.devices()).map(|k| cell(trace, powers, round, k));
         let (mut required, mut channel) = (0.0, 0.0);
-        for c in senders {
+        for c in cells.filter(|c| c.weight > 0.0) {
             required += c.required;
             channel += (c.trust * c.quiet * c.nu).sqrt();
         }
         required > channel
     };
-    let needs = |round: usize, device: usize| match rule {
+    match rule {
         NoiseRule::Always => true,
         NoiseRule::Sum => sum_needs(round),
         NoiseRule::SumLatched => (1..=round).all(sum_needs),
         NoiseRule::PerDevice | NoiseRule::TopUp => {
-            let c = cell(round, device);
+            let c = cell(trace, powers, round, device);
             c.weight > 0.0 && c.required.powi(2) > c.trust * c.quiet * c.nu
         }
-    };
+    }
+}
+
+pub fn twin(trace: &Trace, rule: NoiseRule, form: BoundForm, a: f64, amplitudes: &[f64]) -> Twin {
+    let powers: Vec<f64> = amplitudes.iter().map(|p| p * p).collect();
+    let (rounds, devices) = (trace.rounds(), trace.devices());
+    let cell = |round, device| cell(trace, &powers, round, device);
+    let needs = |round, device| needs(trace, &powers, rule, round, device);
     let mut switching_round = vec![0; devices];
     for (device, switch) in switching_round.iter_mut().enumerate() {
         for round in 1..=rounds {

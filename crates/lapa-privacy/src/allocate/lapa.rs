@@ -98,7 +98,7 @@ pub struct Lapa {
 struct Memory {
     /// ε_c; 0 on the certified basis.
     allocated: f64,
-    /// e of the last round; none before there are two gradients.
+    /// e of the last round; `None` before there are two gradients.
     pid_error: Option<f64>,
     /// ϑ̃_k of the devices that have one.
     angles: BTreeMap<u32, Smoothed>,

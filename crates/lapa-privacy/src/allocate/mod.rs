@@ -26,7 +26,7 @@ pub use uniform::{Uniform, UniformConfig};
 
 use crate::OutOfRange;
 
-/// An allocator that cannot be, or not in this state.
+/// Invalid parameters or state of an allocator.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AllocateError {
     /// A number is out of its range.

@@ -66,7 +66,7 @@ const MEMORY: &str = ":memory:";
 pub struct Ledger {
     conn: Connection,
     path: PathBuf,
-    /// The place it must stay in; none in memory and for reading.
+    /// The place it must stay in; `None` in memory and for reading.
     place: Option<Place>,
     /// The copy that is read, where the ledger itself cannot be.
     _copy: Option<TempDir>,

@@ -15,8 +15,8 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Attempts to copy a ledger that others write to.
 const COPIES: u32 = 5;
 
-/// The files of an open ledger. A file that is moved away goes on working for whoever has it open,
-/// but no longer tells anybody else what was spent.
+/// The files of an open ledger. A file that is moved away goes on working for a process that has it
+/// open, but no longer tells other processes what was spent.
 #[derive(Debug)]
 pub(super) struct Place {
     file: (PathBuf, FileId),

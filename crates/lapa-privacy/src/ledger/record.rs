@@ -18,7 +18,6 @@ use crate::filter::{Decision, left_of};
 #[derive(Debug, PartialEq)]
 pub struct Recorded {
     device: u32,
-    asked: f64,
     granted: f64,
     cost: f64,
     event: Event,
@@ -43,11 +42,6 @@ impl Recorded {
     /// The release.
     pub fn event(&self) -> &Event {
         &self.event
-    }
-
-    /// True if less was granted than asked for.
-    pub fn is_truncated(&self) -> bool {
-        self.granted < self.asked
     }
 }
 
@@ -218,7 +212,7 @@ impl Round<'_> {
         release: Option<(f64, (Event, f64))>,
     ) -> Result<Option<Recorded>, LedgerError> {
         let Offer { request: Request { device, cost: asked }, .. } = offer;
-        let recorded = |granted, cost, event| Recorded { device, asked, granted, cost, event };
+        let recorded = |granted, cost, event| Recorded { device, granted, cost, event };
         match (offer.replayed, release) {
             (Some(None), _) => Ok(None),
             (Some(Some((cost, event))), Some((granted, (given, _)))) => {

@@ -18,7 +18,7 @@ pub(super) const SEALED: [(&str, &str); 5] = [
 
 /// A digest of the ledger's content: the SHA-256 of every row, added bit by bit without carry, so
 /// that a row comes or goes at the cost of its own hash. It shows damage and writing by other
-/// programs. It is no signature: whoever knows how can make another.
+/// programs. It is no signature: anyone who knows the rule can make another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seal([u8; 32]);
 

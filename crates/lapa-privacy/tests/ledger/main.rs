@@ -56,7 +56,7 @@ fn sigma(event: &Event) -> f64 {
 /// The outcome of a request, as tests compare it.
 #[derive(Clone, Debug, PartialEq)]
 enum Grant {
-    Released { granted: f64, cost: f64, event: Event, truncated: bool },
+    Released { granted: f64, cost: f64, event: Event },
     Refused,
 }
 
@@ -66,7 +66,6 @@ impl Grant {
             granted: recorded.granted(),
             cost: recorded.cost(),
             event: recorded.event().clone(),
-            truncated: recorded.is_truncated(),
         })
     }
 }

@@ -15,11 +15,10 @@ fn a_device_gets_what_it_asks_for_until_nothing_is_left() {
     let ask = |ledger: &mut Ledger, at| {
         round(ledger, ("run", at), Repeat::Replay, &[request(7, 0.375)]).unwrap().remove(0)
     };
-    let whole =
-        Grant::Released { granted: 0.375, cost: 0.375, event: event(0.375), truncated: false };
+    let whole = Grant::Released { granted: 0.375, cost: 0.375, event: event(0.375) };
     assert_eq!(ask(&mut ledger, 1), whole);
     assert_eq!(ask(&mut ledger, 2), whole);
-    let rest = Grant::Released { granted: 0.25, cost: 0.25, event: event(0.25), truncated: true };
+    let rest = Grant::Released { granted: 0.25, cost: 0.25, event: event(0.25) };
     assert_eq!(ask(&mut ledger, 3), rest);
     assert_eq!(ask(&mut ledger, 4), Grant::Refused);
     assert_eq!(ledger.spent("data", 7).unwrap(), 1.0);
@@ -81,7 +80,7 @@ fn a_seeded_repeat_is_the_same_release() {
     let requests = [request(0, 0.75), request(7, 2.0)];
     let first = round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap();
     let second = round(&mut ledger, ("run", 2), Repeat::Replay, &requests).unwrap();
-    assert!(matches!(first[1], Grant::Released { granted: 1.0, truncated: true, .. }));
+    assert!(matches!(first[1], Grant::Released { granted: 1.0, .. }));
     assert_eq!(second[1], Grant::Refused);
     for _ in 0..3 {
         assert_eq!(round(&mut ledger, ("run", 1), Repeat::Replay, &requests).unwrap(), first);

@@ -1,6 +1,5 @@
 //! A page that stands alone: style and drawings are part of it, nothing is fetched, nothing runs.
 
-mod check;
 mod svg;
 
 const STYLE: &str = include_str!("page.css");
@@ -132,7 +131,7 @@ impl Page {
     pub fn table(&mut self, table: Table) -> &mut Self {
         let number = |column: usize| table.headers.get(column).is_some_and(|h| h.starts_with('>'));
         let class = |column| if number(column) { " class=\"number\"" } else { "" };
-        // Whoever uses the keyboard can scroll what has a tab stop.
+        // Keyboard users can scroll what has a tab stop.
         let mut text = String::from("<div class=\"scroll\" tabindex=\"0\"><table>");
         if !table.caption.is_empty() {
             text += &format!("<caption>{}</caption>", escape(&table.caption));
@@ -178,7 +177,7 @@ impl Page {
         ))
     }
 
-    /// The page as HTML. Its last element has the id `end`: whoever sees that has all of it.
+    /// The page as HTML. Its last element has the id `end`, which shows that the page is complete.
     pub fn finish(&self) -> String {
         let title = escape(&self.title);
         let mut contents = String::new();
@@ -194,7 +193,7 @@ impl Page {
             lead => format!("<p class=\"lead\">{}</p>\n", escape(lead)),
         };
         // The empty icon keeps browsers from asking for one.
-        let html = format!(
+        format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -205,9 +204,7 @@ impl Page {
              and runs no scripts.</footer>\n</body>\n</html>\n",
             self.body,
             env!("CARGO_PKG_VERSION"),
-        );
-        debug_assert_eq!(check::check(&html), Ok(()));
-        html
+        )
     }
 
     fn add(&mut self, html: String) -> &mut Self {
@@ -223,7 +220,12 @@ fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
+#[path = "../../tests/support/pages.rs"]
+mod pages;
+
+#[cfg(test)]
 mod tests {
+    use super::pages::check;
     use super::*;
 
     const EVIL: &str = "<script>alert('1')</script> & \"x\" </style><img src=http://x>";
@@ -242,6 +244,7 @@ mod tests {
     #[test]
     fn a_page_is_whole_and_all_text_stays_text() {
         let html = full().finish();
+        assert_eq!(check(&html), Ok(()));
         assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
         // Title twice, lead, section and its contents, paragraph, note, warning, details twice,
         // caption, header, cell, badge, label and caption of the figure.
@@ -270,6 +273,34 @@ mod tests {
     #[test]
     fn an_empty_page_is_a_page() {
         let html = Page::new("t").finish();
+        assert_eq!(check(&html), Ok(()));
         assert!(!html.contains("<nav") && html.contains("id=\"end\""));
+    }
+
+    #[test]
+    fn broken_pages_are_found() {
+        let page = |body: &str| check(&format!("<!DOCTYPE html>{body}<p id=\"end\"></p>"));
+        page("<a href=\"#end\">x</a><br><g fill=\"url(#end)\"/><style>a > b {}</style>").unwrap();
+        for (body, complaint) in [
+            ("<b><i></b></i>", "</b> ends Some(\"i\")"),
+            ("<p>", "still open"),
+            ("<p id=\"a\"></p><p id=\"a\"></p>", "id a is there twice"),
+            ("<a href=\"http://x\"></a>", "href fetches http://x"),
+            ("<a href=\"file.css\"></a>", "href fetches file.css"),
+            ("<a href=\"#nowhere\"></a>", "nothing has the id nowhere"),
+            ("<g clip-path=\"url(#none)\"/>", "nothing has the id none"),
+            ("<g fill=\"url(http://x)\"/>", "fill fetches"),
+            ("<img>", "<img> is not allowed"),
+            ("<script>", "<script> is not allowed"),
+            ("<p onclick=\"x\"></p>", "onclick runs a script"),
+            ("<style>@import 'x'</style>", "the style fetches something"),
+            ("<p hidden></p>", "an attribute without value"),
+            ("a > b", "a bare >"),
+        ] {
+            let error = page(body).unwrap_err();
+            assert!(error.contains(complaint), "{body}: {error}");
+        }
+        assert!(check("<p></p>").is_err());
+        assert!(check("<!DOCTYPE html><p id=\"x\"></p>").unwrap_err().contains("not `end`"));
     }
 }

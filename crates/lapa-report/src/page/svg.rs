@@ -3,7 +3,7 @@
 use super::escape;
 
 /// The `<svg>` element of a file, to stand in a page beside others: without what stands before it,
-/// with ids that begin with `prefix`, and with a label for whoever does not see it.
+/// with ids that begin with `prefix`, and with a label for screen readers.
 pub(super) fn inline(svg: &str, prefix: &str, label: &str) -> String {
     // Prolog, document type and comments have no place inside a page.
     let element = svg.find("<svg").map_or(svg, |start| &svg[start..]).trim_end();

@@ -184,7 +184,7 @@ impl Figure {
         for (series, points) in self.series.iter().zip(curves) {
             let color = style::line_color(names, &series.name);
             let intervals = || points.iter().filter_map(|p| Some((p, p.interval?)));
-            if !series.bars && intervals().count() > 1 {
+            if intervals().count() > 1 {
                 let band = BandPlot::new(
                     intervals().map(|(p, _)| p.x),
                     intervals().map(|(_, [lower, _])| lower),
@@ -202,13 +202,9 @@ impl Figure {
                 line = line.with_legend(style::plain(&series.name));
             }
             lines.push(line.into());
-            if series.bars || points.len() <= MARKED_POINTS {
-                let mut marks =
+            if points.len() <= MARKED_POINTS {
+                let marks =
                     ScatterPlot::new().with_data(data()).with_color(color).with_size(look.marker);
-                if series.bars {
-                    let arms = intervals().map(|(p, [lower, upper])| (p.y - lower, upper - p.y));
-                    marks = marks.with_y_err_asymmetric(arms);
-                }
                 lines.push(marks.into());
             }
         }

@@ -8,7 +8,7 @@ use lapa::config::RegionSpec;
 use lapa::observe::Quantiles;
 use lapa::radio::{Link, Links};
 
-/// Devices drawn; of more, every so many is left out.
+/// Most devices that are drawn; of more, an even selection.
 const MOST_POINTS: usize = 2000;
 
 /// Symbol error rates by decade: at most this, and its color.

@@ -44,7 +44,7 @@ pub fn plot_run(
     Ok(written)
 }
 
-/// Noise over the rounds; none for a run without privacy, where channel noise is no subject.
+/// Noise over the rounds; `None` for a run without privacy, where channel noise is no subject.
 fn noise(devices: &Devices, initial_sigma: Option<f64>) -> Option<Figure> {
     let artificial = devices.iter().filter_map(|(round, summary)| {
         let sigma = summary.sigma_artificial.filter(|sigma| sigma.max > 0.0)?;

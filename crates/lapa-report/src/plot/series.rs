@@ -14,14 +14,13 @@ pub struct Series {
     pub(super) name: String,
     pub(super) points: Vec<Point>,
     pub(super) dashed: bool,
-    pub(super) bars: bool,
 }
 
 impl Series {
     /// A curve through (x, y) points.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points = points.into_iter().map(|(x, y)| Point { x, y, interval: None });
-        Self { name: name.into(), points: points.collect(), dashed: false, bars: false }
+        Self { name: name.into(), points: points.collect(), dashed: false }
     }
 
     /// A curve through (x, y) with a band between lower and upper around it: (x, y, [lower, upper]).
@@ -31,14 +30,6 @@ impl Series {
     ) -> Self {
         let points = points.into_iter().map(|(x, y, ends)| Point { x, y, interval: Some(ends) });
         Self { points: points.collect(), ..Self::new(name, []) }
-    }
-
-    /// A curve through (x, y) with a bar from lower to upper at each point: (x, y, [lower, upper]).
-    pub fn with_bars(
-        name: impl Into<String>,
-        points: impl IntoIterator<Item = (f64, f64, [f64; 2])>,
-    ) -> Self {
-        Self { bars: true, ..Self::with_band(name, points) }
     }
 
     /// Draws the curve as a dashed line.

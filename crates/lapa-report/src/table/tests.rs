@@ -83,12 +83,10 @@ fn lines(records: &[RoundRecord]) -> String {
     records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect()
 }
 
-#[test]
-fn a_table_row_is_a_device_in_a_round() {
+/// Columns of a table by devices.
+const COLUMNS: [(&str, PhysicalType); 29] = {
     use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
-    let empty = record(3, None, DeviceRecords::List(vec![]));
-    let (columns, rows) = table_of(&lines(&[list(1, None), list(2, Some(0.1)), empty]));
-    let expected = [
+    [
         ("round", INT64),
         ("accuracy", DOUBLE),
         ("loss", DOUBLE),
@@ -118,8 +116,14 @@ fn a_table_row_is_a_device_in_a_round() {
         ("sigma_channel", DOUBLE),
         ("gradient_norm", DOUBLE),
         ("clipped", DOUBLE),
-    ];
-    assert_eq!(columns, expected.map(|(name, kind)| (name.to_string(), kind)));
+    ]
+};
+
+#[test]
+fn a_table_row_is_a_device_in_a_round() {
+    let empty = record(3, None, DeviceRecords::List(vec![]));
+    let (columns, rows) = table_of(&lines(&[list(1, None), list(2, Some(0.1)), empty]));
+    assert_eq!(columns, COLUMNS.map(|(name, kind)| (name.to_string(), kind)));
     let air = [Field::Long(1), Field::Double(0.25), Field::Double(0.125)];
     let bytes = [Field::Long(80), Field::Long(160)];
     let noise = [Field::Str("mixed".into()), Field::Long(0), Field::Null];
@@ -175,7 +179,6 @@ fn columns_follow_the_json() {
     let find = |name: &str| columns.iter().position(|(n, _)| n == name).unwrap();
     let column = |name: &str| (columns[find(name)].1, [0, 1].map(|i| rows[i][find(name)].clone()));
     let text = |s: &str| Field::Str(s.into());
-    use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
     assert_eq!(column("a"), (DOUBLE, [1.0, 2.5].map(Field::Double)));
     assert_eq!(column("eps"), (DOUBLE, [f64::INFINITY, 3.0].map(Field::Double)));
     assert_eq!(column("always"), (DOUBLE, [f64::INFINITY; 2].map(Field::Double)));

@@ -44,7 +44,7 @@ pub fn chapter(evidence: &Evidence) -> Chapter {
     Chapter::new(
         "BEDA over noisy links",
         "BEDA gives weight to devices whose gradients point where the mean points. Bit errors make an \
-         update long, a long update turns the mean towards itself, and so the devices with the worst \
+         update long, a long update turns the mean toward itself, and so the devices with the worst \
          links seem to agree best. Angles to the mean of the others, which is no part of the paper, \
          take that advantage away. MNIST, digital links, no selection.",
     )

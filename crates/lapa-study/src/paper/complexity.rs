@@ -19,7 +19,7 @@ const BASE: Base = base!("paper/power.toml");
 /// Samples of the digits that a training environment draws.
 const DIGITS: usize = 10_000;
 
-/// The least of so many times counts: others on the machine only add to them.
+/// Repetitions, of which the fastest counts: other load on the machine only adds time.
 const REPEATS: u32 = 3;
 
 /// Measured times.
@@ -120,9 +120,10 @@ pub fn measure(
 
 fn timing(value: usize, sizes: Sizes) -> Result<Timing, PhaseError> {
     let Sizes { devices, rounds, hidden, batch, steps, trains } = sizes;
-    let mut objective: Box<dyn Objective> = match trains {
-        false => Box::new(example(devices, rounds, NoiseRule::PerDevice)),
-        true => Box::new(training(rounds)?),
+    let mut objective: Box<dyn Objective> = if trains {
+        Box::new(training(rounds)?)
+    } else {
+        Box::new(example(devices, rounds, NoiseRule::PerDevice))
     };
     let amplitudes = objective.limits().equal();
     let (mut evaluation_us, mut step_us) = (f64::INFINITY, f64::INFINITY);

@@ -32,7 +32,7 @@ const QUICK_ROUNDS: u32 = 30;
 const QUICK_EPISODES: u32 = 20;
 
 impl Settings {
-    /// The main reading with so many seeds from the first one on.
+    /// The main reading with `seeds` seeds from the first one on.
     pub fn new(first_seed: u64, seeds: u32) -> Self {
         Self { first_seed, seeds, quick: false, reading: reading::main() }
     }

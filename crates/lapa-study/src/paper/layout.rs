@@ -8,7 +8,7 @@ use super::chapter::{Chapter, Drawing};
 use super::noise_control::average;
 use super::{DATA, Evidence};
 
-/// Base station, devices and regions, with the first seed; none if there is no layout.
+/// Base station, devices and regions, with the first seed, if there is a layout.
 fn scatter(evidence: &Evidence) -> Option<Scatter> {
     let cells = average(DATA[0].0).cells(evidence.settings).ok()?;
     let experiment = cells.first()?.experiment().clone();

@@ -193,7 +193,7 @@ impl Evidence<'_> {
         Evidence { settings: self.settings.under(reading), results: self.results, complexity: None }
     }
 
-    /// Results of the cells of a curve, seed by seed; none if any is missing.
+    /// Results of the cells of a curve, seed by seed; `None` if any is missing.
     pub fn finished(&self, curve: &Curve) -> Option<Vec<&Finished>> {
         self.results.all(&curve.cells(self.settings).ok()?)
     }

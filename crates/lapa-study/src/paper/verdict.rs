@@ -133,7 +133,7 @@ pub struct Comparison {
     pub paper: Option<f64>,
     /// Slack: the claim holds for a difference above minus this.
     pub margin: f64,
-    /// The difference of each seed; none where cells are missing or one has no such number.
+    /// The difference of each seed; `None` if a cell is missing or has no such number.
     pub values: Option<Vec<f64>>,
     /// Their mean, with its two-sided 95 % interval.
     pub ours: Option<Estimate>,

@@ -224,7 +224,7 @@ impl FinishedRun {
         }
     }
 
-    /// Status and meaning of the paper's sum of one device, held against its proven ε.
+    /// Status and meaning of the paper's sum of one device, compared with its proven ε.
     fn claimed(&self) -> Status {
         let privacy = &self.0.summary.privacy;
         if privacy.epsilon_claimed_worst.is_infinite() {

@@ -7,7 +7,7 @@ use lapa::config::ConfigError;
 
 use super::{MOST_CELLS, MOST_RECORDS};
 
-/// A sweep that cannot be.
+/// Invalid sweep.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// A key or value that no configuration may have.

@@ -115,7 +115,7 @@ impl Key {
         &self.settings
     }
 
-    /// The values as numbers; none if one is not.
+    /// The values as numbers; `None` if any is not a number.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         self.settings.iter().map(|setting| setting.value.as_f64()).collect()
     }

@@ -63,7 +63,7 @@ impl Sweep {
 
     /// The seeds, in order.
     pub fn seeds(&self) -> impl Iterator<Item = u64> {
-        // Points differ in keys of the grid, and the seed is none of them.
+        // Points differ in keys of the grid, and the seed is not one of them.
         let first = self.experiments.first().map_or(0, |experiment| experiment.run.seed);
         (0..u64::from(self.seeds)).map(move |step| first + step)
     }

@@ -31,9 +31,9 @@ pub struct Outcome {
 pub struct Point {
     /// Its value of each key.
     pub values: Map<String, Value>,
-    /// Over the seeds whose cells finished; none if none did.
+    /// Result over the seeds whose cells finished; `None` if no cell did.
     pub result: Option<PointResult>,
-    /// Gain in final accuracy over the first point, seed by seed; none at the first point.
+    /// Gain in final accuracy over the first point, seed by seed; `None` at the first point.
     pub over_first: Option<Gain>,
     /// One for each seed.
     pub cells: Vec<CellRow>,
@@ -56,7 +56,7 @@ pub struct Gain {
 pub struct PointResult {
     /// Test accuracy after the last round, a fraction.
     pub accuracy_final: Estimate,
-    /// Mean test accuracy of the last five evaluations; none if a cell has none.
+    /// Mean test accuracy of the last five evaluations; `None` if a cell lacks it.
     pub accuracy_last5: Option<Estimate>,
     /// Mean test loss after the last round.
     pub loss_final: Estimate,
@@ -92,7 +92,7 @@ pub struct CellRow {
     pub seed: u64,
     /// Its name in the folder of cells.
     pub cell: String,
-    /// Its result; none if it failed.
+    /// Its result; `None` if it failed.
     pub result: Option<CellResult>,
     /// Reason of its failure.
     pub error: Option<String>,
@@ -103,7 +103,7 @@ pub struct CellRow {
 pub struct CellResult {
     /// Test accuracy after the last round, a fraction.
     pub accuracy_final: f64,
-    /// Test accuracy, the mean of the last five evaluations; none unless these lie in the last fifth
+    /// Test accuracy, the mean of the last five evaluations; `None` unless these lie in the last fifth
     /// of the rounds.
     pub accuracy_last5: Option<f64>,
     /// Mean test loss after the last round.
@@ -194,7 +194,7 @@ fn row(point: &Point, cell: &CellRow) -> Vec<Value> {
 }
 
 impl Gain {
-    /// None where no seed finished at both points.
+    /// Gain of `point` over `over`; `None` if no seed finished at both.
     fn of(point: &Point, over: &Point) -> Option<Self> {
         let settled =
             |point: &Point| point.result.as_ref().is_some_and(|r| r.accuracy_last5.is_some());
@@ -212,7 +212,7 @@ impl Gain {
 }
 
 impl PointResult {
-    /// None without a cell.
+    /// Result of these cells; `None` without a cell.
     fn of(cells: &[&Finished]) -> Option<Self> {
         if cells.is_empty() {
             return None;

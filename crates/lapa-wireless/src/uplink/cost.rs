@@ -20,7 +20,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Symbols that so many values take, the last one padded.
+    /// Number of symbols for `values` values, the last one padded.
     pub fn symbols(self, values: usize) -> usize {
         match self {
             Self::Analog => values,
@@ -30,8 +30,8 @@ impl Coding {
         }
     }
 
-    /// Bytes that so many values take. Analog symbols carry no bits: counted are the 4 bytes of
-    /// each f32 that they stand for.
+    /// Number of bytes for `values` values. Analog symbols carry no bits: the 4 bytes of each f32
+    /// that they stand for are counted.
     pub fn payload_bytes(self, values: usize) -> usize {
         match self {
             Self::Analog => values.saturating_mul(size_of::<f32>()),

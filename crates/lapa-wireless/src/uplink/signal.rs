@@ -40,7 +40,8 @@ pub enum SymbolConfig {
 /// it. The noise n is one and the same for all devices, so that their errors are correlated.
 /// Without, it subtracts what it *decoded* of earlier devices, wrong decisions included, and later
 /// devices interfere. Analog symbols have no decision that would clean them: the error of one
-/// device goes on to the next, and on a single antenna nothing is left of others in its phase.
+/// device goes on to the next, and with a single antenna the subtraction removes all interference
+/// in phase with the decoded device.
 ///
 /// Slow, O(K·N_a) for each symbol, but [`Analog`](super::Analog) and [`Digital`](super::Digital)
 /// are measured against it.

@@ -12,8 +12,8 @@ fn axis(modulation: Modulation, snr: f64) -> (usize, f64) {
     }
 }
 
-/// Where noise of deviation 1 takes each of L points 2x apart, by integration over the decision
-/// regions: an independent twin of the walk over boundaries.
+/// Transition probabilities of L points 2x apart under noise of deviation 1, by integration over
+/// the decision regions: an independent twin of the walk over boundaries.
 fn transitions(levels: usize, x: f64) -> Vec<Vec<f64>> {
     let above = |from: usize, to: usize| match to {
         0 => 1.0,

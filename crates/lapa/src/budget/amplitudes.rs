@@ -114,8 +114,8 @@ impl Amplitudes {
         power_scale(&release, self.steps, self.excess, self.coordinates)
     }
 
-    /// What may be counted of the receiver's noise, as a fraction of the artificial noise's own variance
-    /// and on an update without any.
+    /// Part of the receiver's noise that may be counted, relative to the variance of the artificial
+    /// noise and on an update without artificial noise.
     pub fn trusted(&self, release: &Release, receiver_noise: f64) -> Result<Trusted, UplinkError> {
         let quiet = Release { sigma_artificial: 0.0, ..release.clone() };
         let fraction = self.trust * receiver_noise;

@@ -69,7 +69,7 @@ pub(crate) fn release(experiment: &Experiment, public_samples: u32) -> Release {
     }
 }
 
-/// ε^T of all devices together on basis paper; none where each has its own budget. Where it follows
+/// ε^T of all devices together on basis paper; `None` if each has its own budget. Where it follows
 /// from `privacy.initial_sigma`, ε_k^[1] = ε^T/(T·K) is the same for all devices, since σ_k and Δs_k
 /// both go by 1/|D_k|.
 pub(crate) fn total_epsilon(experiment: &Experiment, public_samples: &[u32]) -> Option<f64> {

@@ -14,7 +14,7 @@ use super::Result;
 pub(crate) struct Odometer {
     /// ε of one release, by the bits of its noise multiplier: all else is the same in a run.
     single: HashMap<u64, f64>,
-    /// The plan in use, and its ε after so many releases.
+    /// The plan in use, and its ε by the number of releases.
     plan: Option<(Mechanism, PldSchedule, HashMap<u32, f64>)>,
 }
 
@@ -49,7 +49,7 @@ impl Odometer {
         Ok(read.spent_epsilon()?)
     }
 
-    /// ε of `count` releases of a plan that has at `most` so many.
+    /// ε of `count` releases of a plan for at most `most`.
     fn of_plan(&mut self, mechanism: Mechanism, most: u32, count: u32, delta: f64) -> Result<f64> {
         if count == 0 {
             return Ok(0.0);

@@ -40,9 +40,10 @@ pub fn proof(experiment: &Experiment, facts: &ProofFacts) -> Vec<String> {
     paragraphs.extend(experiment.aggregate.rule.histograms().map(|sent| labels(sent).to_owned()));
     if privacy.channel_trust > 0.0 {
         let shared = facts.claimed.as_ref().is_some_and(|(_, release)| release.shared_channel);
-        paragraphs.push(match shared {
-            true => SHARED.into(),
-            false => trust(privacy.channel_trust, facts.without_channel),
+        paragraphs.push(if shared {
+            SHARED.into()
+        } else {
+            trust(privacy.channel_trust, facts.without_channel)
         });
     }
     if experiment.control.noise.goes_by_sum() {
@@ -85,12 +86,8 @@ fn declared(privacy: &Privacy, facts: &ProofFacts) -> Vec<String> {
         privacy.adjacency,
         neighbors(privacy.adjacency)
     );
-    match facts.on_trust {
-        false => vec![
-            format!("Guarantee: proven. The records of each device are {guarantee}."),
-            ALL_RUNS.into(),
-        ],
-        true => vec![
+    if facts.on_trust {
+        vec![
             format!(
                 "Guarantee: declared by the devices. Each device limits all that it ever releases to \
                  ε ≤ {epsilon}, in its own ledger, which the base station cannot see. The \
@@ -98,7 +95,12 @@ fn declared(privacy: &Privacy, facts: &ProofFacts) -> Vec<String> {
             ),
             "Spent ε: it covers only the releases that this base station requested in this run."
                 .into(),
-        ],
+        ]
+    } else {
+        vec![
+            format!("Guarantee: proven. The records of each device are {guarantee}."),
+            ALL_RUNS.into(),
+        ]
     }
 }
 

@@ -107,8 +107,8 @@ impl Books {
         &self.budget(device).release
     }
 
-    /// The public scale of a device's update without artificial noise; none where updates are not
-    /// sent as amplitudes.
+    /// Public scale of a device's update without artificial noise; `None` unless updates are sent as
+    /// amplitudes.
     pub fn quiet_scale(&self, device: u32) -> Result<Option<f64>> {
         let release = self.release(device);
         Ok(self.amplitudes.as_ref().map(|by| by.scale(release)).transpose()?)
@@ -120,8 +120,8 @@ impl Books {
         self.amplitudes.as_ref().map_or(0.0, Amplitudes::within_squared)
     }
 
-    /// σ_required if `part` of a device's budget is spent evenly over the rounds; none where
-    /// devices have no budgets of their own, or those go by the release.
+    /// σ_required if `part` of a device's budget is spent evenly over the rounds; `None` if
+    /// devices have no budgets of their own, or budgets that count releases.
     pub fn even_sigma(&self, device: u32, part: f64) -> Result<Option<f64>> {
         let budget = self.budget(device);
         if budget.filter.is_none() || budget.is_plan() {
@@ -130,8 +130,8 @@ impl Books {
         budget.required(part * budget.capacity() / f64::from(self.rounds)).map(Some)
     }
 
-    /// T_th of a device so far: the last round in which it added artificial noise, 0 if it added
-    /// none; none before its first release.
+    /// T_th of a device so far: the last round in which it added artificial noise, 0 if there was no
+    /// such round; `None` before its first release.
     pub fn switching_round(&self, device: u32) -> Option<u32> {
         self.accounts.get(&device).and_then(|account| account.switching_round)
     }

@@ -39,7 +39,7 @@ fn variants(schema: &Value) -> Option<Vec<Variant<'_>>> {
     variants.iter().any(|variant| variant.parameters.is_some()).then_some(variants)
 }
 
-/// The word of a choice where none is given.
+/// Default word of a choice.
 fn default_word(schema: &Value) -> Option<&str> {
     match schema.get("default")? {
         Value::Object(chosen) => chosen.keys().next().map(String::as_str),

@@ -94,7 +94,7 @@ pub enum NoiseControl {
     Always,
     /// Artificial noise in full until the channel's suffices, then the channel's alone (the paper).
     Switch(SwitchConfig),
-    /// Only as much artificial noise as the channel's leaves wanting.
+    /// Artificial noise adds only what the channel's noise lacks.
     TopUp,
 }
 

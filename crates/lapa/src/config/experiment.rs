@@ -320,7 +320,7 @@ impl BatchSampling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entropy {
-    /// The run's seed: a simulation, no guarantee against whoever knows the seed.
+    /// The run's seed: a simulation, no guarantee against anyone who knows the seed.
     #[default]
     Seed,
     /// The operating system: real releases, which no seed repeats.

@@ -114,7 +114,7 @@ pub struct Transmit {
     pub access: Access,
     /// Receiver that separates devices which send at once.
     pub receiver: Receiver,
-    /// True takes interference to be cancelled without a rest, as the paper does.
+    /// True assumes perfect interference cancellation, as the paper does.
     pub perfect_sic: bool,
     /// Order in which devices that send at once are decoded; without effect where no interference is
     /// left.
@@ -248,7 +248,7 @@ impl Default for Aggregate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BelowThreshold {
-    /// They are told not to send: they compute nothing and are not charged.
+    /// They skip the round: they compute nothing and are not charged.
     #[default]
     Skip,
     /// They learn, are charged and send; what is received of them has weight 0.

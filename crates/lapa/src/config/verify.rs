@@ -25,7 +25,7 @@ struct Mistake<'a> {
 enum Kind<'a> {
     /// Not in this section.
     Unknown { section: &'a Value },
-    /// Elsewhere now.
+    /// Moved to another key.
     Moved(&'static [&'static str]),
     /// With a value that the rule does not allow.
     Refused { rule: &'a Value },
@@ -181,7 +181,7 @@ fn crowd(path: &str, value: &DeValue) -> Option<String> {
     let counts = path.starts_with("partition.") && path.ends_with(".devices");
     (counts && devices > MOST_DEVICES.into()).then(|| {
         format!(
-            "so many devices would take {:.1} GB where none of them takes part; lower {path}",
+            "this many devices take {:.1} GB even if none of them takes part; lower {path}",
             (devices.saturating_mul(IDLE_BYTES)) as f64 / 1e9
         )
     })
@@ -210,10 +210,7 @@ fn unknown(
 fn home(schema: &Value, name: &str, key: &str) -> Option<String> {
     properties(schema)?.iter().find_map(|(table, inner)| {
         let path = path(name, table);
-        match properties(inner)?.contains_key(key) {
-            true => Some(path),
-            false => home(inner, &path, key),
-        }
+        if properties(inner)?.contains_key(key) { Some(path) } else { home(inner, &path, key) }
     })
 }
 

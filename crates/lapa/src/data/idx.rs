@@ -41,11 +41,6 @@ pub struct Idx {
     pub sha256: String,
 }
 
-/// SHA-256 in lower-case hexadecimal.
-pub fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The file `name` or `name.gz` in a folder.
 pub fn locate(folder: &Path, name: &str) -> Option<PathBuf> {
     [name.to_string(), format!("{name}.gz")]
@@ -114,9 +109,11 @@ fn parse(input: impl BufRead, dimensions: usize) -> Result<Parsed, String> {
         Ordering::Greater => Err(format!(
             "too long: more than the {promised} bytes of data expected for dimensions {shape}"
         )),
-        Ordering::Equal => {
-            Ok((dims.into_iter().map(|dim| dim as usize).collect(), data, hex(input.hash)))
-        }
+        Ordering::Equal => Ok((
+            dims.into_iter().map(|dim| dim as usize).collect(),
+            data,
+            files::hex(input.hash.finalize()),
+        )),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stage 1: images and labels.
+//! Data sets: images and labels.
 
 mod client;
 mod error;
@@ -158,7 +158,7 @@ pub struct DataInfo {
     pub test: usize,
     /// True if it is ready for use.
     pub state: CacheState,
-    /// Its folder in the cache; none if it needs no files or the environment names no cache.
+    /// Its folder in the cache; `None` if it needs no files or the environment names no cache.
     pub folder: Option<PathBuf>,
 }
 

@@ -12,6 +12,7 @@ use ureq::Agent;
 
 use super::known::KnownFile;
 use super::{FetchEvent, client, idx};
+use crate::files;
 
 #[cfg(test)]
 mod tests;
@@ -86,7 +87,7 @@ fn read_verified(file: &KnownFile, input: impl Read, on_event: OnEvent) -> Resul
         let found = if found > *total { "more".into() } else { format!("{found} bytes") };
         return Err(format!("{name}: {found}, expected {total} bytes"));
     }
-    let found = idx::hex(Sha256::new_with_prefix(&bytes));
+    let found = files::hex(Sha256::digest(&bytes));
     if found != *sha256 {
         return Err(format!("{name}: SHA-256 is {found}, expected {sha256}"));
     }

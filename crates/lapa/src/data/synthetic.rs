@@ -9,7 +9,8 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::glyphs::GLYPHS;
-use super::{CLASSES, DataName, Dataset, FileHash, Split, idx};
+use super::{CLASSES, DataName, Dataset, FileHash, Split};
+use crate::files;
 use crate::seed::{self, Purpose, Stream};
 
 /// Number of training images.
@@ -34,10 +35,7 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
         ("t10k-images", &*test.images),
         ("t10k-labels", &test.labels),
     ]
-    .map(|(file, bytes)| FileHash {
-        file: file.into(),
-        sha256: idx::hex(Sha256::new_with_prefix(bytes)),
-    });
+    .map(|(file, bytes)| FileHash { file: file.into(), sha256: files::hex(Sha256::digest(bytes)) });
     Dataset {
         name: DataName::Synthetic,
         source: "built in".into(),

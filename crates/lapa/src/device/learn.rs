@@ -287,7 +287,7 @@ impl Learner {
     }
 }
 
-/// The clip of each sample's gradient; none where samples are not clipped.
+/// The clip of each sample's gradient; `None` if samples are not clipped.
 fn sample_clip<'a>(learn: &Learn, denominator: f64, blocks: Blocks<'a>) -> Option<SampleClip<'a>> {
     let norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample)?;
     Some(SampleClip { norm, denominator, blocks })

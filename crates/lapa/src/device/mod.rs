@@ -1,7 +1,8 @@
 //! The device: everything that may see records.
 //!
 //! A device answers a base station with a [`PrivateUpdate`] or a noisy label histogram, and with
-//! nothing else. Both need a [`Recorded`]: the ledger's proof that the release is on the disk. The raw update in between cannot leave this folder.
+//! nothing else. Both need a [`Recorded`]: the ledger's proof that the release is on the disk. The
+//! raw update in between cannot leave this folder.
 //!
 //! ```compile_fail,E0603
 //! let raw = lapa::device::learn::LocalUpdate::default();

@@ -1,4 +1,4 @@
-//! A federation as its base station runs it, whoever its devices are.
+//! A federation as its base station runs it, with simulated or remote devices.
 
 mod asked;
 mod record;
@@ -57,7 +57,7 @@ impl Prepared {
     /// The federation that records its releases in `ledger` as `run`.
     ///
     /// The names of data on a ledger are made with its key, so that they tell nothing of the records
-    /// to whoever does not have it.
+    /// to anyone without it.
     pub fn record_in(self, ledger: Ledger, run: &str) -> Result<Federation> {
         let mut data = Sha256::new();
         self.origin.hashes.iter().for_each(|file| data.update(&file.sha256));

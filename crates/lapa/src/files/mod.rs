@@ -184,7 +184,7 @@ impl Folder {
         }
     }
 
-    /// Removes the temporary files of processes that were killed. Whoever calls this has the lock.
+    /// Removes the temporary files of processes that were killed. The caller must hold the lock.
     pub fn remove_temporaries(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let name = entry?.file_name();
@@ -245,7 +245,7 @@ pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1)
 }
 
-/// Locks a file by `lock`; none where the file system has no locks of this kind.
+/// Locks a file by `lock`; `None` if the file system has no locks of this kind.
 fn locked(
     file: Option<File>,
     lock: fn(&File) -> Result<(), TryLockError>,
@@ -301,7 +301,12 @@ pub fn checksum<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(hash.finalize())
+}
+
+/// Bytes in lower-case hexadecimal.
+pub fn hex(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Opens a file for reading, if it is a regular one; a link to it is followed.

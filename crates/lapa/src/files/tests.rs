@@ -84,7 +84,7 @@ fn what_is_made_is_as_open_as_its_folder_and_new_folders_are_private() {
     assert_eq!(mode(&folder.path().join("sub")), 0o700);
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o750)).unwrap();
     folder.replace::<io::Error>("b", |file| file.write_all(b"x")).unwrap();
-    // Other bits depend on the umask of whoever runs this.
+    // Other bits depend on the tester's umask.
     assert_eq!(mode(&folder.path().join("b")) & 0o607, 0o600);
 }
 

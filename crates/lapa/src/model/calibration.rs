@@ -83,7 +83,7 @@ mod tests {
         assert!(drawn.is_sorted() && devices.iter().flatten().all(|held| !distinct.contains(held)));
         assert_eq!(of(&devices, 7).unwrap(), drawn);
         assert_ne!(of(&devices, 8).unwrap(), drawn);
-        // All of them where they are few, none where they are too few.
+        // All of them if they are few, and no result if they are too few.
         let most: Vec<u32> = (250..2_000).collect();
         assert_eq!(of(std::slice::from_ref(&most), 7).unwrap(), (0..250).collect::<Vec<_>>());
         assert_eq!(of(&[most, vec![3]], 7), None);

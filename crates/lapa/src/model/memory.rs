@@ -43,7 +43,7 @@ impl Footprint {
         self.fixed = self.fixed.saturating_add(fixed);
     }
 
-    /// A batch of so many samples.
+    /// Memory of a batch of `samples` samples.
     pub fn of_batch(&self, samples: usize) -> u64 {
         self.per_sample.saturating_mul(samples as u64).saturating_add(self.fixed)
     }

@@ -64,7 +64,7 @@ pub struct SampleClip<'a> {
 }
 
 impl SampleClip<'_> {
-    /// min(1, C′/‖g‖) of a gradient with this squared norm; none if the gradient counts as zero,
+    /// min(1, C′/‖g‖) of a gradient with this squared norm; `None` if the gradient counts as zero,
     /// because it is not finite or longer than any that the theorem covers.
     pub(super) fn factor(&self, norm_squared: f64) -> Option<f32> {
         (norm_squared <= LARGEST_NORM_SQUARED)

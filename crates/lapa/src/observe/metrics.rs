@@ -21,7 +21,7 @@ pub struct MetricsWriter {
 }
 
 impl MetricsWriter {
-    /// Starts an empty file where none is.
+    /// Creates an empty file; an existing one is an error.
     pub fn create(path: &Path) -> Result<Self, ObserveError> {
         let file = Folder::of(path).and_then(|(folder, name)| folder.new_file(name));
         let file = file.map_err(|e| ObserveError::io(path, "create", e))?;

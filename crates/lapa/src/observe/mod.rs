@@ -1,4 +1,4 @@
-//! Stage 7: what a run reports.
+//! Records of a run: metrics by round and device.
 //!
 //! Every field is explained in docs/metrics.md.
 
@@ -45,7 +45,7 @@ pub struct RoundRecord {
     /// Wall-clock time of the round.
     #[serde(with = "number")]
     pub seconds: f64,
-    /// Devices that were told not to send, because of their links.
+    /// Number of devices that skipped the round because of a weak link.
     pub outages: u32,
     /// Time for which the radio channel was busy.
     #[serde(with = "number")]

@@ -5,7 +5,7 @@ use super::{DeviceRecord, DeviceSummary, Quantiles};
 impl Quantiles {
     /// Quantiles of the values, interpolated linearly between order statistics (type 7 of
     /// R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American
-    /// Statistician 50(4), 1996; numpy's default). None when there is no value.
+    /// Statistician 50(4), 1996; numpy's default). `None` without values.
     pub fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);

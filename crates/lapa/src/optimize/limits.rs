@@ -31,7 +31,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// P_min, P_max and P_0 for so many devices.
+    /// P_min, P_max and P_0 for `devices` devices.
     pub fn new(
         devices: usize,
         least_total_w: f64,
@@ -95,15 +95,6 @@ impl Limits {
         let mut amplitudes = vec![self.cap(); self.devices];
         self.project(&mut amplitudes);
         amplitudes
-    }
-
-    /// True if amplitudes keep to the limits: exactly to P_max and P_0, to P_min up to rounding.
-    pub fn is_feasible(&self, amplitudes: &[f64]) -> bool {
-        let total = total(amplitudes);
-        amplitudes.len() == self.devices
-            && amplitudes.iter().all(|&p| p >= 0.0 && p * p <= self.most_each_w)
-            && total <= self.most_total_w
-            && total >= self.least_total_w * (1.0 - SLACK)
     }
 
     /// Moves amplitudes to the nearest ones that are allowed, in O(K log K).

@@ -115,7 +115,7 @@ pub trait BuildOptimizer {
         true
     }
 
-    /// Refuses, before there is a pilot, parameters that do not go with so many devices.
+    /// Refuses, before there is a pilot, parameters that do not go with this number of devices.
     fn check(&self, _devices: usize) -> Result<(), OutOfRange> {
         Ok(())
     }

@@ -26,7 +26,7 @@ impl BuildOptimizer for RandomSearchConfig {
     }
 }
 
-/// The best of so many random allocations.
+/// Random search: the best of a number of random allocations.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSearch {
     /// Allocations to try.

@@ -11,7 +11,7 @@ use crate::seed::Stream;
 /// Most draws of `dirichlet` while a device stays empty.
 const DRAWS: u32 = 1000;
 /// Empty devices, of all draws so far and per draw, from which `dirichlet` gives up early. With m of
-/// them expected, about e^−m of the draws leave none; where m < 30, so many as this are not seen.
+/// them expected, about e^−m of the draws leave none; where m < 30, counts as high as this do not occur.
 /// So a thousand draws would have found no plan: the chance is below 10⁻⁹.
 const HOPELESS: usize = 600;
 const HOPELESS_PER_DRAW: usize = 60;

@@ -164,7 +164,7 @@ pub enum PartitionError {
 }
 
 impl PartitionError {
-    /// Advice to whoever reads a contradiction in a configuration.
+    /// Advice for a contradiction in a configuration.
     pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::Range { .. } => "write the smaller number first",

@@ -38,6 +38,10 @@ impl PartitionScheme for Iid {
         self.samples.map_or(Ok(()), |range| valid("iid.samples", range).map(drop))
     }
 
+    fn sizes_mut(&mut self) -> Vec<(&'static str, &mut [u32; 2])> {
+        self.samples.iter_mut().map(|range| ("iid.samples", range)).collect()
+    }
+
     fn largest_samples(&self) -> Option<u32> {
         self.samples.map(|[_, max]| max)
     }

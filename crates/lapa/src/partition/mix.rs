@@ -71,6 +71,13 @@ impl PartitionScheme for Mix {
         valid("mix.non_iid_samples", self.non_iid_samples).map(drop)
     }
 
+    fn sizes_mut(&mut self) -> Vec<(&'static str, &mut [u32; 2])> {
+        vec![
+            ("mix.iid_samples", &mut self.iid_samples),
+            ("mix.non_iid_samples", &mut self.non_iid_samples),
+        ]
+    }
+
     fn largest_samples(&self) -> Option<u32> {
         Some(self.iid_samples[1].max(self.non_iid_samples[1]))
     }

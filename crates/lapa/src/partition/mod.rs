@@ -1,4 +1,4 @@
-//! Stage 2: the division of the training samples.
+//! Partitions: the division of the training samples over devices.
 //!
 //! A [`PartitionScheme`] first plans how many samples of each label every device gets; the samples
 //! themselves are then dealt from one shuffled pool per label. So devices never share a sample,
@@ -65,7 +65,7 @@ pub trait PartitionScheme {
     /// Number of devices K.
     fn devices(&self) -> u32;
 
-    /// Samples of each label for each device, where `supply` has so many of each.
+    /// Samples of each label for each device; `supply` has the number of samples of each label.
     fn plan(&self, supply: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError>;
 
     /// Refuses parameters that contradict each other, whatever the data.
@@ -78,17 +78,22 @@ pub trait PartitionScheme {
         None
     }
 
-    /// The largest of the configured sizes; `None` where they are left open.
+    /// Configured ranges of sizes, each with its key; none if sizes are left open.
+    fn sizes_mut(&mut self) -> Vec<(&'static str, &mut [u32; 2])> {
+        Vec::new()
+    }
+
+    /// The largest of the configured sizes; `None` if they are left open.
     fn largest_samples(&self) -> Option<u32> {
         None
     }
 
-    /// The middle of the configured sizes, over all devices; `None` where they are left open.
+    /// The middle of the configured sizes, over all devices; `None` if they are left open.
     fn middle_samples(&self) -> Option<u32> {
         None
     }
 
-    /// True for a device that is meant to hold all labels equally; `None` where the scheme makes no
+    /// True for a device that is meant to hold all labels equally; `None` if the scheme makes no
     /// difference.
     fn is_iid(&self, _device: u32) -> Option<bool> {
         None

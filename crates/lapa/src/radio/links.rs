@@ -22,7 +22,7 @@ const MOST_COEFFICIENTS: u64 = 1 << 26;
 const COEFFICIENT: u64 = 16;
 const GIB: u64 = 1 << 30;
 
-/// Links that cannot be.
+/// Invalid links.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Superposed signals without channels.

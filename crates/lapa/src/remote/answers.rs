@@ -36,7 +36,7 @@ impl Question<'_> {
         for value in self.values {
             hash.update(value.to_bits().to_le_bytes());
         }
-        hex(hash)
+        files::hex(hash.finalize())
     }
 }
 
@@ -149,11 +149,7 @@ impl Answers {
 
     /// One file per run. A run's name is anything, so its hash is used.
     fn path(&self, run: &str) -> PathBuf {
-        let name = &hex(Sha256::new_with_prefix(run))[..16];
+        let name = &files::hex(Sha256::digest(run))[..16];
         self.folder.join(format!("{}-{name}", self.device))
     }
-}
-
-fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

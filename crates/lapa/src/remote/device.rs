@@ -185,8 +185,8 @@ impl Device {
         })
     }
 
-    /// A device whose model, of so many `parameters`, is trained elsewhere from so many `samples`:
-    /// [`Device::privatize`] is all that it does.
+    /// A device whose model of `parameters` parameters is trained by another program from `samples`
+    /// samples: it only calls [`Device::privatize`].
     pub fn of_updates(
         experiment: &Experiment,
         device: u32,

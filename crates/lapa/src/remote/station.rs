@@ -373,7 +373,7 @@ fn check_devices(experiment: &Experiment, parameters: usize, devices: &[DeviceIn
         let numbers = [info.left, info.epsilon, info.epsilon_ever];
         if info.samples == 0 || numbers.iter().any(|number| number.is_nan()) {
             return Err(RemoteError::Devices(format!(
-                "device {place} tells of itself what cannot be: {info:?}"
+                "device {place} sent impossible values of its own: {info:?}"
             )));
         }
         if info.seeded != devices[0].seeded {
@@ -394,7 +394,7 @@ fn check_budget(info: &DeviceInfo, filter: Option<&Filter>) -> Result<()> {
         return Ok(());
     }
     Err(RemoteError::Devices(format!(
-        "device {} holds itself to epsilon {}, but the base station has {declared}: give both the \
+        "device {} has privacy.epsilon = {}, but the base station has {declared}: give both the \
          same privacy.epsilon",
         info.device, info.epsilon
     )))

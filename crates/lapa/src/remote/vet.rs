@@ -75,7 +75,7 @@ pub(super) fn vet(granted: &Granted, answer: &[f32], expected: usize) -> Result<
 
 /// The longest update of an honest device: what is clipped, and noise, whose norm passes
 /// σ(√q + 12) with a probability below e⁻⁷² (Gaussian concentration of a 1-Lipschitz function).
-/// None where the device's number of samples, and so the size of a batch, is not public.
+/// `None` if the device's number of samples, and so the size of a batch, is not public.
 fn longest(release: &Release, coordinates: usize) -> Option<f64> {
     let clipped = match release.clip {
         ClipUnit::Device => release.clip_norm,

@@ -40,7 +40,7 @@ pub(super) struct State {
     pub metrics_bytes: u64,
     /// Time spent so far.
     pub seconds: f64,
-    /// Memory of the allocator beside gradients; none without noise.
+    /// Memory of the allocator beside gradients; `None` without noise.
     pub allocator: Option<serde_json::Value>,
     /// The last round for which the ledger was asked.
     pub asked: u32,

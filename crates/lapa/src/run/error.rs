@@ -123,9 +123,10 @@ pub enum RunError {
 }
 
 fn way_out(path: &Path) -> String {
-    match path.join(super::folder::CONFIG).is_file() {
-        true => format!("go on with --resume {}, or choose another folder", path.display()),
-        false => "choose another folder".into(),
+    if path.join(super::folder::CONFIG).is_file() {
+        format!("go on with --resume {}, or choose another folder", path.display())
+    } else {
+        "choose another folder".into()
     }
 }
 

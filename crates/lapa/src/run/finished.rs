@@ -29,7 +29,7 @@ pub struct CheckedRun {
 }
 
 impl CheckedRun {
-    /// Reads the run in `path`; none if it is not finished.
+    /// Reads the run in `path`; `None` if it is not finished.
     pub fn read(path: &Path) -> Result<Option<Self>> {
         let folder = open_run(path)?;
         let lock = folder.lock_shared().map_err(|error| not_locked(error, path))?;
@@ -183,16 +183,17 @@ fn check_privacy(
         return Err(format!("epsilon_provable {provable}, but epsilon_spent is {spent}"));
     }
     let certified = experiment.is_certified();
-    let proved = match certified {
-        false => Some(("epsilon_spent is", spent)),
+    let proved = if certified {
         // On a ledger of its own a run declares its own budget; real devices declare theirs.
-        true => experiment
+        experiment
             .privacy
             .as_ref()
             .and_then(Privacy::epsilon)
             .filter(|_| experiment.run.ledger.is_none() && !elsewhere)
             .filter(|_| experiment.aggregate.rule.histograms() != Some(Histograms::Exact))
-            .map(|epsilon| ("privacy.epsilon is", epsilon)),
+            .map(|epsilon| ("privacy.epsilon is", epsilon))
+    } else {
+        Some(("epsilon_spent is", spent))
     };
     if let Some((words, epsilon)) = proved
         && (below(epsilon, provable) || below(provable, epsilon))
@@ -200,10 +201,10 @@ fn check_privacy(
         return Err(format!("epsilon_provable {provable}, but {words} {epsilon}"));
     }
     let words = format!("({}, {:e})-differentially private", round_up(provable), stated.delta);
-    match certified && stated.privacy.contains("-diff") && !stated.privacy.contains(&words) {
-        true => Err(format!("privacy without the words {words:?}")),
-        false => Ok(()),
+    if certified && stated.privacy.contains("-diff") && !stated.privacy.contains(&words) {
+        return Err(format!("privacy without the words {words:?}"));
     }
+    Ok(())
 }
 
 /// True if `a` is below `b` by more than rounding.

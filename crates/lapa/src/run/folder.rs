@@ -75,7 +75,7 @@ impl Manifest {
             experiment: fingerprint(experiment),
             seed: experiment.run.seed,
             entropy: String::from(match experiment.run.entropy {
-                Entropy::Seed => "seed: simulation, no guarantee against whoever knows the seed",
+                Entropy::Seed => "seed: simulation, no guarantee against anyone who knows the seed",
                 Entropy::Os => "the operating system's, through ChaCha20",
             }),
             kernels: crate::model::kernels_in_use().into(),
@@ -115,12 +115,12 @@ pub(super) fn fingerprint_under(version: &str, kernels: &str, experiment: &Exper
     let mut experiment = experiment.clone();
     experiment.run.threads = 0;
     let hash = Sha256::digest(format!("{version} {kernels}\n{}", experiment.to_toml()));
-    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    files::hex(&hash[..16])
 }
 
 impl RunFolder {
-    /// Fills a new folder by `fill`, then renames it to the first of `paths` that is free: whoever
-    /// sees that path sees a run that can be resumed. All paths have the same parent.
+    /// Fills a new folder by `fill`, then renames it to the first of `paths` that is free: a
+    /// run at that path can be resumed. All paths have the same parent.
     pub(super) fn create(
         paths: impl IntoIterator<Item = PathBuf>,
         fill: impl FnOnce(&Path) -> Result<()>,

@@ -26,7 +26,7 @@ pub struct Summary {
     pub seconds: f64,
     /// Devices.
     pub devices: u32,
-    /// Number of times that a device was told not to send, because of its link.
+    /// Number of transmissions skipped because of a weak link.
     pub outages: u64,
     /// Total time for which the radio channel was busy.
     pub airtime_s: f64,
@@ -36,8 +36,8 @@ pub struct Summary {
     pub uplink_bytes: u64,
     /// Bytes the base station sent in all.
     pub downlink_bytes: u64,
-    /// T_th, the last round with artificial noise: of all devices, or of each; null where the
-    /// channel's noise stands in for none.
+    /// T_th, the last round with artificial noise: of all devices, or of each; null if the
+    /// channel's noise never replaces it.
     pub switching_round: Option<SwitchingRound>,
     /// Releases with less noise than asked for.
     pub under_noised: UnderNoised,
@@ -105,12 +105,12 @@ impl Simulation {
 pub enum SwitchingRound {
     /// One for all devices (control.switch.rule = "sum").
     All(u32),
-    /// One for each device; none if it never sent.
+    /// One for each device; `None` if it never sent.
     Each(Vec<Option<u32>>),
 }
 
 impl SwitchingRound {
-    /// Least, median and most over the devices; none if none sent.
+    /// Least, median and most over the devices; `None` if no device sent.
     pub fn spread(&self) -> Option<[u32; 3]> {
         let mut rounds: Vec<u32> = match self {
             Self::All(round) => vec![*round],

@@ -21,8 +21,8 @@ pub struct ManifestData {
     /// Files and their SHA-256, in a seeded simulation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileHash>,
-    /// The same with the operating system's entropy: a plain hash would let whoever sees it test a
-    /// guess at the records.
+    /// The same with the operating system's entropy: a plain hash would let anyone who sees it test
+    /// a guess at the records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keyed_files: Vec<KeyedHash>,
 }

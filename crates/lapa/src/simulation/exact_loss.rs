@@ -1,7 +1,7 @@
 //! Exact loss and gradient of every device, which only a simulation can know.
 //!
-//! Nothing here is private, sent, recorded or seen by any stage of a round. It exists to hold the
-//! theory against runs, and is refused with the operating system's entropy, where runs are meant
+//! Nothing here is private, sent, recorded or seen by any stage of a round. It exists to compare
+//! the theory with runs, and is refused with the operating system's entropy, where runs are meant
 //! to protect someone.
 
 use std::num::NonZeroUsize;
@@ -85,7 +85,7 @@ pub enum ExactLossError {
 impl Simulation {
     /// Loss and gradient of each device over its samples, and their sums with `weights`, one per
     /// device; devices with a weight of 0 are left out. Of devices with more than `most_samples`
-    /// so many are taken, evenly from their list. Samples are computed in blocks of up to 250, taken
+    /// samples that number is taken, evenly from their list. Samples are computed in blocks of up to 250, taken
     /// evenly as well; with batch norm each has statistics of its own.
     ///
     /// Not private: for simulations only, and refused with `run.entropy = "os"`. The same for
@@ -169,7 +169,7 @@ impl Simulation {
     }
 }
 
-/// At most so many of the samples, at even distances.
+/// At most `most` of the samples, at even distances.
 fn evenly(samples: &[u32], most: Option<NonZeroUsize>) -> Vec<u32> {
     let count = most.map_or(samples.len(), |most| samples.len().min(most.get()));
     (0..count).map(|i| samples[i * samples.len() / count]).collect()

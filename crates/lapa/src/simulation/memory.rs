@@ -47,10 +47,7 @@ pub(crate) fn check_memory(
 ) -> Result<()> {
     let q = network.parameter_count() as u64;
     let on_grid = grid(experiment)?.is_some();
-    let batch = match on_grid {
-        true => largest.min(1) as usize,
-        false => largest_batch(experiment, largest),
-    };
+    let batch = if on_grid { largest.min(1) as usize } else { largest_batch(experiment, largest) };
     let footprint = network.footprint();
     let evaluated = match network.statistics_count() {
         0 => 1,
@@ -89,8 +86,8 @@ pub(crate) fn check_memory(
     })))
 }
 
-/// Samples of the largest batch of a device with so many. Poisson batches are larger with a
-/// probability below 10⁻¹⁵ (Bernstein's inequality).
+/// Size of the largest batch of a device with `samples` samples. Poisson batches are larger with
+/// a probability below 10⁻¹⁵ (Bernstein's inequality).
 fn largest_batch(experiment: &Experiment, samples: u32) -> usize {
     let (learn, all) = (&experiment.learn, samples as usize);
     let mean = learn.batch_fraction * f64::from(samples);

@@ -160,7 +160,7 @@ impl Station {
         Allocation { bids: bids.collect(), pid_error, epsilon_round, angles }
     }
 
-    /// True if the updates of a round with so many are kept: something reads them, or they are few.
+    /// True if a round's updates are kept: something reads them, or they are few.
     pub(crate) fn keeps_updates(&self, updates: usize) -> bool {
         updates < LARGE_TRANSCRIPT
             || self.keeps_transcript

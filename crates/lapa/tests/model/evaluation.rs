@@ -50,8 +50,8 @@ fn batch_norm_statistics_come_from_images_on_no_device() {
     }
 }
 
-/// Where records were dealt by someone else, an image on no device may be private. Statistics are then
-/// those of test images, the same for every deal, and accuracy is that of the others.
+/// Statistics of test images, the same for every deal, if records were dealt by someone else: an image
+/// on no device may be private. Accuracy is that of the other test images.
 #[test]
 fn batch_norm_statistics_do_not_depend_on_records_that_were_dealt() {
     let experiment = with_batch_norm("run.seed=3");

@@ -190,7 +190,7 @@ fn a_ledger_that_has_forgotten_releases_is_refused() {
     }
 }
 
-/// A hash of private files would let whoever has the folder test a guess at them.
+/// A hash of private files would let anyone who has the folder test a guess at them.
 #[test]
 fn real_releases_leave_no_plain_hash_of_the_data() {
     let place = TempDir::new().unwrap();

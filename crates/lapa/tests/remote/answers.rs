@@ -58,7 +58,7 @@ fn a_question_asked_again_is_answered_the_same_and_costs_nothing() {
         drop(station);
         setting.restart_devices();
         let mut station = setting.station();
-        // Device 3 does not come back, and whoever was not asked is not asked now.
+        // Device 3 does not come back, and devices that were not asked are not asked now.
         let again = station.ask(&[0, 1, 2]).unwrap();
         assert_eq!(again, questions[..3]);
         let answers = setting.answers(&station, &questions);

@@ -40,7 +40,7 @@ fn bytes_airtime_and_energy_are_what_the_symbols_take() {
     }
 }
 
-/// Ten counts of 4 bytes from each of four devices, once, whoever sends an update.
+/// Ten counts of 4 bytes from each of four devices, once, whether or not they send an update.
 #[test]
 fn label_histograms_are_counted_with_the_first_round() {
     for (changes, sending) in [

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::*;
 
 /// Every uplink, receiver, access and rule of weights, with and without noise; links that change
-/// every other round, and devices that are told not to send.
+/// every other round, and devices that skip rounds.
 const KINDS: [&[&str]; 9] = [
     &["transmit.uplink=analog", "radio.redraw_every=2"],
     &[

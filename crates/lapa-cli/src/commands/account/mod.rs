@@ -1,4 +1,4 @@
-//! `lapa account`: what noise is worth, by every accountant.
+//! `lapa account`: ε from σ, or σ from ε, by every accountant.
 
 mod calculator;
 mod ledger;

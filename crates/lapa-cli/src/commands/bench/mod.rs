@@ -25,10 +25,10 @@ use crate::progress::Mode;
 /// Measure the engine's speed on this machine.
 ///
 /// Gradients and evaluation: the paper's CNN, batches of 400, one core. Rounds: 15 devices of
-/// 3000–5000 samples, batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates of these
-/// devices relative to such a round, and of computing the links of 100,000 devices. Control: time to
-/// evaluate powers over 200 rounds, and DDPG steps (an action and an update each) with hidden layers
-/// and batches of 64 and 256. Scale (only if asked for): private runs over the air with up to a
+/// 3000–5000 samples, batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates
+/// of these devices relative to such a round, and of computing the links of 100,000 devices. Control:
+/// time to evaluate powers over 200 rounds, and DDPG steps (an action and an update each) with hidden
+/// layers and batches of 64 and 256. Scale (only if asked for): private runs over the air with up to a
 /// million devices, each in a process of its own: seconds until its first round, of a round, and
 /// megabytes. Speeds are medians over interleaved repetitions. Compare figures of
 /// the same run only: machines and their load differ.

@@ -18,7 +18,7 @@ use crate::output::{paths, table};
 
 /// Multiples of δ for which the limit of the learning rate is shown, beside δ = 1.
 const MULTIPLES: [f64; 5] = [0.0, 0.5, 1.0, 2.0, 4.0];
-/// A bound is drawn as long as it is below so many times the initial gap.
+/// Largest multiple of the initial gap at which a bound is drawn.
 const MOST_DRAWN: f64 = 1e3;
 
 /// The three constants that [control] has.

@@ -53,16 +53,16 @@ impl Explained {
         let spent = most(|record| Some(record.devices.summary().spent_provable?.max));
         let promise = elsewhere(&folder);
         let mut facts = ProofFacts { on_trust: promise.is_some(), ..ProofFacts::default() };
-        facts.epsilon = match experiment.is_certified() {
-            false if records.is_empty() => f64::INFINITY,
-            false => spent,
-            true => {
-                let declared = declared(&ledger, &required(&folder, "manifest.json")?);
-                facts.theorem = declared.map(|(_, theorem)| theorem);
-                let planned = experiment.privacy.as_ref().and_then(Privacy::epsilon);
-                let own = declared.map(|(epsilon, _)| epsilon).or(planned);
-                promise.or(own).unwrap_or(f64::INFINITY)
-            }
+        facts.epsilon = if experiment.is_certified() {
+            let declared = declared(&ledger, &required(&folder, "manifest.json")?);
+            facts.theorem = declared.map(|(_, theorem)| theorem);
+            let planned = experiment.privacy.as_ref().and_then(Privacy::epsilon);
+            let own = declared.map(|(epsilon, _)| epsilon).or(planned);
+            promise.or(own).unwrap_or(f64::INFINITY)
+        } else if records.is_empty() {
+            f64::INFINITY
+        } else {
+            spent
         };
         Ok(Self {
             finished: false,

@@ -1,4 +1,5 @@
-//! Tilt and window of the composed loss, chosen from a few hundred points of each single loss. Nothing here needs to be exact: a bad choice costs accuracy, not soundness.
+//! Tilt and window of the composed loss, chosen from a few hundred points of each single loss.
+//! Nothing here needs to be exact: a bad choice costs accuracy, not soundness.
 
 use super::FRACTION_ERROR;
 use super::discretize::GridPmf;

@@ -392,7 +392,7 @@ fn a_coarse_interval_is_sound() {
     }
 }
 
-/// Where 1 − q is tiny, the largest loss −ln(1 − q) is approached closely.
+/// The largest loss −ln(1 − q) is approached closely for a tiny 1 − q.
 #[test]
 fn masses_add_up_close_to_the_largest_loss() {
     for pair in [Pair::Remove, Pair::Add, Pair::Replace] {

@@ -1,3 +1,6 @@
+#[path = "../../../../lapa-report/tests/support/pages.rs"]
+mod pages;
+
 use std::fs;
 use std::ops::ControlFlow;
 
@@ -50,7 +53,9 @@ fn page_with(name: &str, more: &str, flags: &[&str]) -> String {
     let run = FinishedRun::open(&folder).unwrap();
     let path = run.write_page(None).unwrap();
     assert_eq!(path, folder.join("report.html"));
-    fs::read_to_string(path).unwrap()
+    let html = fs::read_to_string(path).unwrap();
+    assert_eq!(pages::check(&html), Ok(()));
+    html
 }
 
 #[test]

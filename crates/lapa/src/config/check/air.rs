@@ -231,7 +231,7 @@ pub(super) fn channel_trust(experiment: &Experiment, document: &Document) -> Che
             "transmit.perfect_sic",
             "does not go with `transmit.perfect_sic` = true, `transmit.access` = \"noma\" and \
              `privacy.basis` = \"certified\": devices decoded from one signal share one receiver \
-             noise, and whoever knows the others' values takes most of it away",
+             noise, and anyone who knows the others' values removes most of it",
             "use transmit.access = \"orthogonal\" (noise of its own for each device), \
              transmit.perfect_sic = false, or privacy.basis = \"paper\"",
         );

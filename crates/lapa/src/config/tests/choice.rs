@@ -5,7 +5,49 @@ use crate::config::moved::MOVED;
 use crate::config::schema::FILE;
 use crate::config::*;
 
-/// A table of a choice that was not made is named with its selector, whoever made the choice.
+/// A file with a table, the table, the key that it needs, the word it needs there, and the one found.
+const OTHERS: [(&str, &str, &str, &str, &str); 8] = [
+    (
+        "partition.dirichlet.devices = 3",
+        "partition.dirichlet",
+        "partition.scheme",
+        "dirichlet",
+        "mix",
+    ),
+    ("privacy.lapa.window = 3", "privacy.lapa", "privacy.allocator", "lapa", "uniform"),
+    ("transmit.digital = {}", "transmit.digital", "transmit.uplink", "digital", "ideal"),
+    (
+        "aggregate.wasserstein.floor = 1",
+        "aggregate.wasserstein",
+        "aggregate.rule",
+        "wasserstein",
+        "fedavg",
+    ),
+    ("control.switch.rule = \"per-device\"", "control.switch", "control.noise", "switch", "always"),
+    (
+        "control.private.budget_fraction = 0.2",
+        "control.private",
+        "control.pilot",
+        "private",
+        "synthetic",
+    ),
+    (
+        "transmit = { uplink = \"signal\", signal.digital.bits = 3 }",
+        "transmit.signal.digital",
+        "transmit.signal.symbols",
+        "digital",
+        "analog",
+    ),
+    (
+        "privacy.epsilon = 1\naggregate = { rule = \"wasserstein\", wasserstein = { histograms = \"public\", noisy.budget_fraction = 0.1 } }",
+        "aggregate.wasserstein.noisy",
+        "aggregate.wasserstein.histograms",
+        "noisy",
+        "public",
+    ),
+];
+
+/// A table of a choice that was not made is named with its selector, wherever the choice was made.
 #[test]
 fn tables_of_other_choices_are_refused() {
     let refusal = |table: &str, selector: &str, word: &str, is: &str| {
@@ -19,52 +61,7 @@ fn tables_of_other_choices_are_refused() {
         "[partition]\nscheme = \"dirichlet\"\nmix.labels = 2\n",
         &format!("lapa.toml:3:1: {mix}"),
     );
-    for (text, table, selector, word, is) in [
-        (
-            "partition.dirichlet.devices = 3",
-            "partition.dirichlet",
-            "partition.scheme",
-            "dirichlet",
-            "mix",
-        ),
-        ("privacy.lapa.window = 3", "privacy.lapa", "privacy.allocator", "lapa", "uniform"),
-        ("transmit.digital = {}", "transmit.digital", "transmit.uplink", "digital", "ideal"),
-        (
-            "aggregate.wasserstein.floor = 1",
-            "aggregate.wasserstein",
-            "aggregate.rule",
-            "wasserstein",
-            "fedavg",
-        ),
-        (
-            "control.switch.rule = \"per-device\"",
-            "control.switch",
-            "control.noise",
-            "switch",
-            "always",
-        ),
-        (
-            "control.private.budget_fraction = 0.2",
-            "control.private",
-            "control.pilot",
-            "private",
-            "synthetic",
-        ),
-        (
-            "transmit = { uplink = \"signal\", signal.digital.bits = 3 }",
-            "transmit.signal.digital",
-            "transmit.signal.symbols",
-            "digital",
-            "analog",
-        ),
-        (
-            "privacy.epsilon = 1\naggregate = { rule = \"wasserstein\", wasserstein = { histograms = \"public\", noisy.budget_fraction = 0.1 } }",
-            "aggregate.wasserstein.noisy",
-            "aggregate.wasserstein.histograms",
-            "noisy",
-            "public",
-        ),
-    ] {
+    for (text, table, selector, word, is) in OTHERS {
         let error = read(text).unwrap_err();
         let words = refusal(table, selector, word, is);
         assert!(error.to_string().ends_with(&words), "{text}: {error}");

@@ -72,8 +72,8 @@ fn counts_have_limits_that_errors_name() {
     refused(
         "partition = { scheme = 'virtual', virtual.devices = 4000000000 }",
         &format!(
-            "= 4000000000: expected {most}\n  help: so many devices would take 248.0 GB where none \
-             of them takes part; lower partition.virtual.devices"
+            "= 4000000000: expected {most}\n  help: this many devices take 248.0 GB even if none of \
+             them takes part; lower partition.virtual.devices"
         ),
     );
     refused("partition.mix = { iid = 4294967295 }", "a whole number from 0 to 1000000");

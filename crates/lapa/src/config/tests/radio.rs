@@ -54,7 +54,7 @@ fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {
 }
 
 #[test]
-fn defaults_follow_uplink_update_metric_and_privacy() {
+fn defaults_of_uplinks_follow_update_and_profile() {
     let uplink = |text: &str| read(text).unwrap().transmit.uplink;
     let digital = |bits, range| UplinkConfig::Digital(DigitalConfig { bits, range });
     for (text, range) in [
@@ -81,7 +81,10 @@ fn defaults_follow_uplink_update_metric_and_privacy() {
     ] {
         assert_eq!(uplink(text).is_analog(), analog, "{text}");
     }
+}
 
+#[test]
+fn defaults_of_rules_follow_metric_and_privacy() {
     let rule = |text: &str| read(text).unwrap().aggregate.rule;
     let wasserstein = |text: &str| match rule(&format!("aggregate.rule = \"wasserstein\"\n{text}"))
     {
@@ -300,8 +303,8 @@ fn channel_noise_counts_only_where_it_can() {
         assert!(error.unwrap_err().message().contains("only coordinates sent as amplitudes"));
     }
     let noma = "`transmit.perfect_sic` = true, `transmit.access` = \"noma\" and `privacy.basis` = \
-                \"certified\": devices decoded from one signal share one receiver noise, and whoever \
-                knows the others' values takes most of it away\n  help: use transmit.access = \
+                \"certified\": devices decoded from one signal share one receiver noise, and anyone \
+                who knows the others' values removes most of it\n  help: use transmit.access = \
                 \"orthogonal\" (noise of its own for each device), transmit.perfect_sic = false, or \
                 privacy.basis = \"paper\"";
     for uplink in ["analog", "signal"] {

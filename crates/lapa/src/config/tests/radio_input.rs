@@ -51,7 +51,7 @@ fn unknown_radio_keys_get_the_nearest_one() {
 }
 
 #[test]
-fn wrong_types_lists_and_ranges_say_what_is_expected() {
+fn wrong_types_lists_and_ranges_name_what_is_expected() {
     let meters = "a finite number from -1000000.0 to 1000000.0";
     let region = "a list, each { x, y, devices }";
     let power = "a finite number from 0 to 1000000.0";
@@ -99,6 +99,10 @@ fn wrong_types_lists_and_ranges_say_what_is_expected() {
         let message = format!("lapa.toml:1:{column}: `{key}` = {bad}: expected {expected}");
         refuses(&format!("{key} = {bad}"), &message);
     }
+}
+
+#[test]
+fn wrong_words_get_the_list_and_a_suggestion() {
     refuses(
         "transmit.uplink = \"analogue\"",
         "lapa.toml:1:19: `transmit.uplink` = \"analogue\": expected one of \"ideal\", \"analog\", \

@@ -4,6 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::source::Source;
 use super::*;
+use crate::files;
 
 /// A data set of a few bytes, its contents, and a folder that holds it.
 struct World {
@@ -25,10 +26,9 @@ impl World {
         let files = std::array::from_fn(|i| {
             let (name, bytes) = (idx::FILES[i], &contents[i]);
             fs::write(place.path().join("good").join(name), bytes).unwrap();
-            let mut hash = Sha256::new();
-            hash.update(bytes);
+            let sha256 = files::hex(Sha256::digest(bytes));
             let (dimensions, bytes) = ([3, 1, 3, 1][i], bytes.len() as u64);
-            KnownFile { name, dimensions, bytes, sha256: idx::hex(hash) }
+            KnownFile { name, dimensions, bytes, sha256 }
         });
         Self { place, contents, files }
     }

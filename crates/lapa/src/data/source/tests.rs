@@ -8,9 +8,8 @@ use super::*;
 const CONTENT: &[u8] = b"not IDX, which is none of a source's business";
 
 fn known(name: &'static str) -> KnownFile {
-    let mut hash = Sha256::new();
-    hash.update(CONTENT);
-    KnownFile { name, dimensions: 1, bytes: CONTENT.len() as u64, sha256: idx::hex(hash) }
+    let sha256 = files::hex(Sha256::digest(CONTENT));
+    KnownFile { name, dimensions: 1, bytes: CONTENT.len() as u64, sha256 }
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

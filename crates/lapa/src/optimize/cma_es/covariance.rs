@@ -2,7 +2,7 @@
 
 use super::eigen;
 
-/// Up to so many variables the covariance is full. An eigendecomposition takes about 10n³ steps.
+/// Most variables with a full covariance. An eigendecomposition takes about 10n³ steps.
 const MOST_FULL: usize = 50;
 
 /// C, and C^{1/2} as of the last [`Covariance::refresh`].

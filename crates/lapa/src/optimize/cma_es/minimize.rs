@@ -10,7 +10,7 @@ use super::covariance::Covariance;
 const GAIN: f64 = 1e-3;
 /// The same for the last runs, which look for the digits.
 const LAST_GAIN: f64 = 1e-9;
-/// Their first step, over that of the first run, and their share of all evaluations, 1 in so many.
+/// Their first step, over that of the first run; 1 in `LAST_SHARE` of all evaluations is theirs.
 const LAST_STEP: f64 = 0.1;
 const LAST_SHARE: u64 = 8;
 

@@ -110,7 +110,7 @@ pub struct Learning {
 pub struct Losses {
     /// (1/N) Σ (y_i − Q(s_i, a_i))²
     pub critic: f64,
-    /// −(1/N) Σ Q(s_i, μ(s_i)), by the critic after its own step; none where the actor waits.
+    /// −(1/N) Σ Q(s_i, μ(s_i)), by the critic after its own step; `None` while the actor waits.
     pub actor: Option<f64>,
 }
 

@@ -95,7 +95,7 @@ impl Ddpg {
         Ok(Self { start, ..Self::new(config)? })
     }
 
-    /// Sizes of an agent for so many devices.
+    /// Sizes of an agent for `devices` devices.
     pub fn sizes(devices: usize, config: &DdpgConfig) -> Sizes {
         Task::sizes(devices, config.hidden as usize)
     }
@@ -137,7 +137,7 @@ fn random(seed: u64, what_for: u64) -> Stream {
     stream(seed, Purpose::Power, NUMBER, what_for)
 }
 
-/// Transitions that the replay buffer holds in a search of so many steps.
+/// Capacity of the replay buffer, in transitions, for a search of `steps` steps.
 fn replay_capacity(steps: u64, Sizes { states, actions, .. }: Sizes) -> usize {
     let most = steps.min(MOST_TRANSITIONS) as usize;
     most.min(MOST_FLOATS / (2 * states + actions + 1)).max(1)

@@ -11,7 +11,7 @@ const DECADES: f64 = 3.0;
 /// Objectives count as at most e^10 times better or worse than at equal power.
 const MOST_LOGARITHM: f64 = 10.0;
 
-/// Objectives count as at most so many times that of equal power where they are not in logarithms.
+/// Cap of an objective that is not in logarithms, in multiples of that of equal power.
 const MOST_PRINTED: f64 = 10.0;
 
 /// The scales of states, actions and rewards: the same for all steps of a search.

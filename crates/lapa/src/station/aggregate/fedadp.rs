@@ -30,7 +30,7 @@ pub enum Reference {
     /// The mean of all devices of the round, as Wu & Wang have it.
     #[default]
     Mean,
-    /// The mean of the others: large errors then do not turn the reference towards themselves. An
+    /// The mean of the others: large errors then do not turn the reference toward themselves. An
     /// extension of ours.
     LeaveOneOut,
 }

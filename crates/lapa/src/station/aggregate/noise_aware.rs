@@ -113,9 +113,10 @@ pub fn weights(
 fn penalties(samples: &[u32], variances: &[f64], noise_weight: f64) -> Vec<f64> {
     debug_assert_eq!(samples.len(), variances.len());
     let least = variances.iter().copied().filter(|&v| v > 0.0).fold(f64::INFINITY, f64::min);
-    let variances: Vec<f64> = match least.is_finite() {
-        true => variances.iter().map(|&v| v.max(LEAST_VARIANCE * least)).collect(),
-        false => samples.iter().map(|&n| f64::from(n).recip()).collect(),
+    let variances: Vec<f64> = if least.is_finite() {
+        variances.iter().map(|&v| v.max(LEAST_VARIANCE * least)).collect()
+    } else {
+        samples.iter().map(|&n| f64::from(n).recip()).collect()
     };
     let precision: f64 = variances.iter().map(|v| v.recip()).sum();
     let scale = noise_weight * precision / variances.len() as f64;

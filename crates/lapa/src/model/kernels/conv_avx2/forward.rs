@@ -203,7 +203,7 @@ unsafe fn forward_pair<const K: usize, const WINNERS: bool>(
     }
 }
 
-/// The bit of the tile of a pooled column; none for tiles past the 32nd, which are never blank.
+/// The bit of the tile of a pooled column; 0 for tiles past the 32nd, which are never blank.
 fn tile_of(col: usize) -> u32 {
     1u32.checked_shl(col as u32 / 4).unwrap_or(0)
 }

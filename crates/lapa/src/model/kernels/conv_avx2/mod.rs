@@ -1,7 +1,8 @@
 //! Convolution + 2×2 max-pool + relu for AVX2 and FMA, one sample at a time.
 //!
 //! `forward`: 8 output columns per vector on planar data, 5 output channels × 2 rows in registers
-//! (with AVX-512 10 channels, both rows in one vector), no im2col; pooling and relu happen on the two rows before they are stored.
+//! (with AVX-512 10 channels, both rows in one vector), no im2col; pooling and relu happen on the two
+//! rows before they are stored.
 //! `gradient` and `input_gradient`: after pooling only one conv output in four carries gradient,
 //! fewer after relu. The cells that do are compacted first, and only they are visited.
 //!
