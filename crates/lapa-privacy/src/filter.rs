@@ -25,7 +25,7 @@ pub enum FilterKind {
         /// α, fixed before round 1.
         order: f64,
     },
-    /// The number of releases, none with less noise than planned.
+    /// Number of releases, each with at least the planned noise.
     Plan {
         /// Mechanism of each release.
         mechanism: Mechanism,

@@ -55,7 +55,7 @@ impl RateCondition {
         self.at(1.0).holds
     }
 
-    /// Limits for multiples of δ, none below δ = 1. The limit falls by 1/δ² as the devices differ
+    /// Limits for multiples of δ, each raised to at least 1. The limit falls by 1/δ² as the devices differ
     /// more: the paper's statement that heterogeneous data want a smaller learning rate.
     pub fn tightening(&self, multiples: &[f64]) -> Vec<RateLimit> {
         multiples.iter().map(|&multiple| self.at(multiple)).collect()

@@ -78,7 +78,7 @@ pub trait PartitionScheme {
         None
     }
 
-    /// Configured ranges of sizes, each with its key; none if sizes are left open.
+    /// Configured ranges of sizes, each with its key; empty if sizes are left open.
     fn sizes_mut(&mut self) -> Vec<(&'static str, &mut [u32; 2])> {
         Vec::new()
     }
