@@ -17,12 +17,12 @@ pub struct Environment {
     variable: &'static str,
 }
 
-/// Of the comparison with others' programs.
+/// Environment of the comparison with others' programs.
 const PEERS: Environment = Environment { name: "peers-venv", variable: "LAPA_PEERS_VENV" };
-/// Of the published tasks, whose packages want other versions than those of the other comparisons.
+/// Environment of the published tasks, whose packages need other versions than the other comparisons.
 const PUBLISHED: Environment =
     Environment { name: "published-venv", variable: "LAPA_PUBLISHED_VENV" };
-/// Of the Python package's tests.
+/// Environment of the Python package's tests.
 pub const PACKAGE: Environment = Environment { name: "python-venv", variable: "LAPA_PYTHON_VENV" };
 
 /// The Python of the comparison with others' programs, made and filled first when necessary, with

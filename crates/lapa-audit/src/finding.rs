@@ -113,7 +113,7 @@ pub struct Finding {
     /// claims that say so. `None` without such a bound.
     #[serde(with = "number::optional")]
     pub epsilon_lower_gdp: Option<f64>,
-    /// Of the bounds and of the verdict.
+    /// Confidence of the bounds and of the verdict.
     pub confidence: f64,
     /// The paper's sum over all devices of the run; `None` for an attack that is not about the run.
     #[serde(with = "number::optional")]

@@ -78,7 +78,7 @@ impl Trend {
         Self { rounds, risks, line }
     }
 
-    /// From the first round to the last.
+    /// Number of rounds between the first and the last.
     fn span(&self) -> Option<f64> {
         Some(self.rounds.last()? - self.rounds.first()?)
     }

@@ -10,14 +10,14 @@ pub enum Effort {
     /// Minutes at most.
     #[default]
     Quick,
-    /// As much as sharp bounds need.
+    /// Enough for sharp bounds.
     Full,
 }
 
 /// Options of an audit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Of every bound and verdict, in (0, 1).
+    /// Confidence of every bound and verdict, in (0, 1).
     pub confidence: f64,
     /// The effort.
     pub effort: Effort,

@@ -35,7 +35,7 @@ impl Mode {
         }
     }
 
-    /// Says something that is not progress but must be known.
+    /// Prints a notice, which is not progress.
     pub fn notice(self, text: &str) {
         if self != Self::Quiet {
             say(text);
@@ -285,7 +285,7 @@ pub struct StudyProgress {
     done: usize,
     work: f64,
     finished: f64,
-    /// Of the cells under way.
+    /// Progress of the cells under way.
     under_way: BTreeMap<usize, f64>,
 }
 

@@ -91,7 +91,7 @@ impl Executed {
     }
 }
 
-/// From a worker.
+/// Message of a worker.
 enum Message {
     Started(usize),
     Round(usize, u32),

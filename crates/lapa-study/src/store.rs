@@ -29,7 +29,7 @@ pub struct StoreError {
 struct Kept {
     /// The resolved configuration, for readers.
     experiment: String,
-    /// Of the cell's name and all that is here.
+    /// Hash of the cell's name and all that is here.
     sha256: String,
     #[serde(flatten)]
     finished: Finished,

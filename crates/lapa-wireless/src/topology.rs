@@ -51,9 +51,9 @@ impl Display for Position {
 /// A rectangle on the ground, at height 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// From and to along the x axis.
+    /// Limits along the x axis.
     pub x: [Meter; 2],
-    /// From and to along the y axis.
+    /// Limits along the y axis.
     pub y: [Meter; 2],
     /// Number of devices here, relative to the shares of the other regions.
     pub share: u32,

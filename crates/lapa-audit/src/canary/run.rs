@@ -1,4 +1,4 @@
-//! From scores to guesses to a bound.
+//! Guesses from scores, and a bound from guesses.
 
 use lapa_report::page::Table;
 

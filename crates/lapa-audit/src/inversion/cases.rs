@@ -19,7 +19,7 @@ pub struct Case {
     pub is_stage: bool,
     /// Outcome of each gradient.
     pub outcomes: Vec<Outcome>,
-    /// Of the mean images of the classes, for each image.
+    /// Quality of the mean image of its class, for each image.
     pub class_means: Vec<Quality>,
 }
 
@@ -47,7 +47,7 @@ impl Case {
         }
     }
 
-    /// Of every image.
+    /// Quality of every image.
     pub fn qualities(&self) -> impl Iterator<Item = &Quality> {
         self.outcomes.iter().flat_map(|outcome| &outcome.qualities)
     }

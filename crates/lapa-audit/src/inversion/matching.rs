@@ -30,7 +30,7 @@ pub struct Observation<'a> {
 /// One thread's memory for comparing gradients.
 pub struct Matcher {
     function: Function,
-    /// Of each image.
+    /// Gradient of each image.
     gradients: Vec<Vec<f32>>,
     norms: Vec<f64>,
     mean: Vec<f32>,

@@ -18,7 +18,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Of `guess` as a reconstruction of `image`, which has `cols` columns.
+    /// Quality of `guess` as a reconstruction of `image`, which has `cols` columns.
     ///
     /// # Panics
     /// If they are not of one size.

@@ -14,7 +14,7 @@ const SHOWN: usize = 4;
 /// A reconstruction of as many dB or more is taken for a success.
 const SUCCESS: f64 = 20.0;
 
-/// Of the noise of the subject itself. Without artificial noise there may be that of the channel.
+/// Name of the subject's own noise: the allocator, or the channel without artificial noise.
 pub(super) fn own_name(subject: &Subject) -> String {
     match &subject.experiment.privacy {
         None => "channel".into(),
@@ -74,7 +74,7 @@ fn own_stages<'a>(subject: &Subject, cases: &'a Cases) -> Vec<&'a Case> {
         .collect()
 }
 
-/// Of each test: all of them together err with at most 1 − confidence (Bonferroni).
+/// α of each test: all of them together err with at most 1 − confidence (Bonferroni).
 fn alpha(options: &Options, own: &[&Case]) -> f64 {
     (1.0 - options.confidence) / own.len().max(1) as f64
 }

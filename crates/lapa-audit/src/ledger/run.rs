@@ -23,9 +23,9 @@ pub fn run(repeated: &Repeated, statement: &Statement, options: &Options) -> Fin
 /// Sampling rate of canaries, from their contributions to the transcript.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rate {
-    /// As configured.
+    /// Configured rate.
     declared: f64,
-    /// As measured.
+    /// Measured rate.
     measured: f64,
     /// One-sided p-value of so high a rate.
     p_value: f64,

@@ -13,7 +13,7 @@ pub(super) struct Guesses {
 }
 
 impl Guesses {
-    /// From the scores of the records (see `Candidates::records`) of `coins` coins.
+    /// Guesses from the scores of the records (see `Candidates::records`) of `coins` coins.
     pub fn new(scores: &[f64], coins: usize) -> Self {
         let mut order: Vec<usize> = (0..coins).collect();
         let surest_first = if scores.len() > coins {

@@ -114,7 +114,7 @@ struct AttackResult {
     loss: Roc,
     /// Mean loss of members and of others.
     mean_losses: [f64; 2],
-    /// Of the target on the test set.
+    /// Accuracy of the target on the test set.
     accuracy: f64,
     /// z of two-sided intervals at the confidence.
     z: f64,

@@ -112,7 +112,7 @@ pub enum EstimateError {
 }
 
 impl Estimates {
-    /// From the path of a pilot run in the order of its rounds, which starts at w⁰, and the
+    /// Estimate from the path of a pilot run in the order of its rounds, which starts at w⁰, and the
     /// curvatures at some of its points.
     pub fn from_pilot(points: &[Point], curvatures: &[f64]) -> Result<Self, EstimateError> {
         let [first, _, ..] = points else {

@@ -36,7 +36,7 @@ use crate::power::{NoiseRule, Problem};
 
 /// Event of a staged run. Any listener may break off.
 pub enum PhaseEvent<'a> {
-    /// From the pilot run.
+    /// Event of the pilot run.
     Pilot(RunEvent<'a>),
     /// Powers are being chosen.
     Optimizing {
@@ -47,7 +47,7 @@ pub enum PhaseEvent<'a> {
     },
     /// Powers are chosen.
     Chosen(&'a Choice),
-    /// From the run itself.
+    /// Event of the run itself.
     Run(RunEvent<'a>),
     /// J of the finished run, in words.
     Judged(&'a str),

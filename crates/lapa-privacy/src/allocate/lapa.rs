@@ -102,7 +102,7 @@ struct Memory {
     pid_error: Option<f64>,
     /// ϑ̃_k of the devices that have one.
     angles: BTreeMap<u32, Smoothed>,
-    /// Of the last m + 1 global gradients, the oldest first.
+    /// Changes of the last m + 1 global gradients, the oldest first.
     window: Vec<Changes>,
     /// s² of each gradient that is kept.
     variances: Vec<f64>,

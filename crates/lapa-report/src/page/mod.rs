@@ -72,11 +72,11 @@ impl<T: Into<String>> From<T> for Entry {
 /// The color of a badge. It only repeats what the badge's words say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Badge {
-    /// As it should be.
+    /// Good.
     Good,
     /// Partly, or with a condition.
     Mixed,
-    /// Not as it should be.
+    /// Bad.
     Bad,
     /// Nobody can say.
     Unknown,

@@ -81,7 +81,7 @@ fn write_file(
 enum Failure {
     Table(#[from] ParquetError),
     File(#[from] io::Error),
-    /// Of the source of the rows.
+    /// Error of the source of the rows.
     Rows(#[from] ObserveError),
 }
 

@@ -92,7 +92,7 @@ pub(crate) use base;
 /// A named method under one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
-    /// As in the legend.
+    /// Name in the legend.
     pub name: String,
     pub(super) base: Base,
     pub(super) changes: Vec<String>,

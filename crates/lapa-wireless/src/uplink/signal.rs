@@ -217,7 +217,7 @@ impl Air {
         errors
     }
 
-    /// From `sent` to `decided`, where `decide` makes a symbol of an estimate.
+    /// Transmission from `sent` to `decided`; `decide` makes a symbol of an estimate.
     fn pass<R: Rng + ?Sized>(&mut self, decide: impl Fn(Complex64) -> Complex64, rng: &mut R) {
         for noise in &mut self.noise {
             let mut normal = || self.noise_std * rng.sample::<f64, _>(StandardNormal);

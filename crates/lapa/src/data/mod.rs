@@ -72,7 +72,7 @@ impl TryFrom<String> for DataName {
 /// Origin of a data set: its name, where it was found, and the hashes of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// As in the configuration.
+    /// Name in the configuration.
     pub name: DataName,
     /// Place where it was found.
     pub source: String,

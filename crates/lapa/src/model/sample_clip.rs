@@ -35,7 +35,7 @@ const _: () = {
 /// own, so that a sample which joins or leaves a block moves at most one other out of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Blocks<'a> {
-    /// As many samples each, by their place in the batch.
+    /// Blocks of this many samples, by their place in the batch.
     Each(usize),
     /// Blocks that end before these places of the batch.
     Ends(&'a [usize]),

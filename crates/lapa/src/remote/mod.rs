@@ -76,10 +76,10 @@ pub struct DeviceInfo {
     pub classes: usize,
     /// Rounds that it expects of a run.
     pub rounds: u32,
-    /// The budget ε that it holds itself to; ∞ where nothing is enforced.
+    /// Budget ε that it enforces; ∞ without enforcement.
     #[serde(with = "crate::observe::number")]
     pub epsilon: f64,
-    /// The largest budget ε that it ever held itself to, in any run on its ledger, this one
+    /// Largest budget ε that it ever enforced, in any run on its ledger, this one
     /// included: what it promises over all of them.
     #[serde(default, with = "crate::observe::number")]
     pub epsilon_ever: f64,

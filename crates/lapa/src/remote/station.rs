@@ -373,7 +373,7 @@ fn check_devices(experiment: &Experiment, parameters: usize, devices: &[DeviceIn
         let numbers = [info.left, info.epsilon, info.epsilon_ever];
         if info.samples == 0 || numbers.iter().any(|number| number.is_nan()) {
             return Err(RemoteError::Devices(format!(
-                "device {place} sent impossible values of its own: {info:?}"
+                "device {place} sent impossible values: {info:?}"
             )));
         }
         if info.seeded != devices[0].seeded {

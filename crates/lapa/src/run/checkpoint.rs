@@ -53,7 +53,7 @@ pub(super) struct State {
 /// A part of a trained model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// As `0.weight`.
+    /// Its name, such as `0.weight`.
     pub name: String,
     /// Its shape, in C order.
     pub shape: Vec<usize>,

@@ -14,7 +14,7 @@ use crate::observe::{ObserveError, RoundRecord, for_each_line};
 /// The data set in a [`Manifest`](super::Manifest).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ManifestData {
-    /// As in the config.
+    /// Name in the configuration.
     pub name: String,
     /// Place where it was found.
     pub source: String,

@@ -77,11 +77,11 @@ fn devices_that_do_not_fit_the_base_station_are_refused() {
     assert!(open(&|facts| facts[2].parameters = 3).contains("device 2 has parameters 3"));
     assert!(open(&|facts| facts[2].rounds = 3).contains("device 2 has rounds 3"));
     assert!(open(&|facts| facts[2].delta = 0.1).contains("device 2 has delta 0.1"));
-    assert!(open(&|facts| facts[2].samples = 0).contains("cannot be"));
-    assert!(open(&|facts| facts[2].left = f64::NAN).contains("cannot be"));
+    assert!(open(&|facts| facts[2].samples = 0).contains("impossible values"));
+    assert!(open(&|facts| facts[2].left = f64::NAN).contains("impossible values"));
     assert!(open(&|facts| facts[2].seeded = false).contains("operating system"));
-    assert!(open(&|facts| facts[2].epsilon_ever = f64::NAN).contains("cannot be"));
-    assert!(open(&|facts| facts[2].epsilon = 9.0).contains("holds itself to epsilon 9"));
+    assert!(open(&|facts| facts[2].epsilon_ever = f64::NAN).contains("impossible values"));
+    assert!(open(&|facts| facts[2].epsilon = 9.0).contains("has privacy.epsilon = 9"));
     let labels = Setting::new(&["privacy.epsilon=8", "aggregate.rule=wasserstein"]);
     let many = lapa::remote::DeviceInfo { device: 0, ..good[0] };
     let error = labels.open(&vec![many; 10_001]).err().unwrap().to_string();

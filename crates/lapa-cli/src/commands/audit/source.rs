@@ -14,7 +14,7 @@ use crate::progress::Mode;
 /// Subject of an audit.
 pub struct Audited {
     name: String,
-    /// Of a finished run.
+    /// Folder of a finished run.
     folder: Option<PathBuf>,
     /// Privacy figures of a finished run.
     statement: Option<Statement>,

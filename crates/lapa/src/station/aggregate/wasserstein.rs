@@ -45,7 +45,7 @@ impl BuildRule for WassersteinConfig {
 pub(super) struct ByDistance<D> {
     floor: f64,
     distance: D,
-    /// Of each device, once labels are known.
+    /// Distance of each device, once labels are known.
     distances: Vec<f64>,
 }
 
