@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lapa::observe::{DeviceRecord, DeviceRecords, DeviceSummary, NoiseMode, RoundRecord};
 use parquet::basic::Type as PhysicalType;
+use parquet::basic::Type::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Value, json};
@@ -84,40 +85,37 @@ fn lines(records: &[RoundRecord]) -> String {
 }
 
 /// Columns of a table by devices.
-const COLUMNS: [(&str, PhysicalType); 29] = {
-    use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, INT64};
-    [
-        ("round", INT64),
-        ("accuracy", DOUBLE),
-        ("loss", DOUBLE),
-        ("pid_error", DOUBLE),
-        ("epsilon_round", DOUBLE),
-        ("noise_mode", BYTE_ARRAY),
-        ("under_noised", INT64),
-        ("under_noising", DOUBLE),
-        ("seconds", DOUBLE),
-        ("outages", INT64),
-        ("airtime_s", DOUBLE),
-        ("energy_j", DOUBLE),
-        ("uplink_bytes", INT64),
-        ("downlink_bytes", INT64),
-        ("device", INT64),
-        ("samples", INT64),
-        ("weight", DOUBLE),
-        ("epsilon", DOUBLE),
-        ("sigma_artificial", DOUBLE),
-        ("sigma_required", DOUBLE),
-        ("spent_claimed", DOUBLE),
-        ("spent_provable", DOUBLE),
-        ("angle", DOUBLE),
-        ("sinr_db", DOUBLE),
-        ("ser", DOUBLE),
-        ("selected", BOOLEAN),
-        ("sigma_channel", DOUBLE),
-        ("gradient_norm", DOUBLE),
-        ("clipped", DOUBLE),
-    ]
-};
+const COLUMNS: [(&str, PhysicalType); 29] = [
+    ("round", INT64),
+    ("accuracy", DOUBLE),
+    ("loss", DOUBLE),
+    ("pid_error", DOUBLE),
+    ("epsilon_round", DOUBLE),
+    ("noise_mode", BYTE_ARRAY),
+    ("under_noised", INT64),
+    ("under_noising", DOUBLE),
+    ("seconds", DOUBLE),
+    ("outages", INT64),
+    ("airtime_s", DOUBLE),
+    ("energy_j", DOUBLE),
+    ("uplink_bytes", INT64),
+    ("downlink_bytes", INT64),
+    ("device", INT64),
+    ("samples", INT64),
+    ("weight", DOUBLE),
+    ("epsilon", DOUBLE),
+    ("sigma_artificial", DOUBLE),
+    ("sigma_required", DOUBLE),
+    ("spent_claimed", DOUBLE),
+    ("spent_provable", DOUBLE),
+    ("angle", DOUBLE),
+    ("sinr_db", DOUBLE),
+    ("ser", DOUBLE),
+    ("selected", BOOLEAN),
+    ("sigma_channel", DOUBLE),
+    ("gradient_norm", DOUBLE),
+    ("clipped", DOUBLE),
+];
 
 #[test]
 fn a_table_row_is_a_device_in_a_round() {
