@@ -331,6 +331,67 @@ fn the_printed_variant_ends_with_its_actor() {
     assert_ne!(tuned.amplitudes, optimum.amplitudes);
 }
 
+/// Eqs. (29) to (36) as a plain loop with updates of its own agent: the printed search asks for the
+/// same powers in the same order, and its result is the last of them. A cliff makes some steps worse
+/// than ten times L_equal, of which no more counts.
+#[test]
+fn the_printed_search_is_the_plain_loop() {
+    const SEED: u64 = 3;
+    let limits = Limits::new(2, 0.02, 2.0, 4.0).unwrap();
+    let objective = |p: &[f64]| {
+        let cliff = if p[0] > 1.05 { 1e3 } else { 0.0 };
+        cliff + 1.0 / (p[0] * p[0]) + 0.2 / (p[1] * p[1])
+    };
+    let variant = DdpgVariant::Printed;
+    let (episodes, steps, hidden, batch) = (3, 20, 8, 4);
+    let config = DdpgConfig { variant, episodes, steps, hidden, batch, ..DdpgConfig::default() };
+    let config = DdpgConfig { discount: 0.99, soft_update: 0.001, ..config };
+    let mut asked: Vec<Vec<f64>> = Vec::new();
+    let judge = |p: &[f64]| {
+        asked.push(p.to_vec());
+        objective(p)
+    };
+    let mut problem = Judge(limits.clone(), judge);
+    Ddpg::new(config).unwrap().optimize(&mut problem, SEED, &mut go_on).unwrap();
+
+    let equal = limits.equal();
+    let worst = 10.0 * objective(&equal);
+    assert!(asked.iter().any(|p| objective(p) > worst));
+    // T_th is 5 of 10 rounds, √P_0 is 2.
+    let state_of = |p: &[f64]| [p[0] / 2.0, p[1] / 2.0, 0.5, objective(p).min(worst)];
+    let state_of = |p: &[f64]| state_of(p).map(|value| value as f32);
+    let amplitudes = |action: &[f32]| {
+        let mut p: Vec<f64> = action.iter().map(|&a| 2.0 * (f64::from(a) + 1.0) / 2.0).collect();
+        limits.project(&mut p);
+        p
+    };
+    let same = |asked: &[f64], p: &[f64]| asked.iter().zip(p).all(|(a, b)| (a - b).abs() < 1e-4);
+    let random = |what_for| stream(SEED, Purpose::Power, 4, what_for);
+    let sizes = Sizes { states: 4, actions: 2, hidden: 8 };
+    let mut agent = Agent::new(sizes, config.learning(), &mut random(0)).unwrap();
+    let (mut noise, mut draws) = (random(1), random(2));
+    let (mut replay, mut batch) = (Replay::new(4, 2, 60), Batch::default());
+    assert!(same(&asked[0], &equal));
+    let mut state = state_of(&equal);
+    for step in 0..60 {
+        if step % 20 == 0 {
+            state = state_of(&equal);
+        }
+        let action = explored(agent.act(&state), 0.1, &mut noise);
+        let p = amplitudes(&action);
+        assert!(same(&asked[1 + step], &p), "step {step}: {:?} {p:?}", asked[1 + step]);
+        let next = state_of(&p);
+        replay.push(&state, &action, -next[3], &next);
+        if replay.len() >= 4 {
+            replay.sample(4, &mut draws, &mut batch);
+            agent.update(&batch);
+        }
+        state = next;
+    }
+    assert_eq!(asked.len(), 62);
+    assert!(same(&asked[61], &amplitudes(agent.act(&state))));
+}
+
 /// The twin is a part of the agent only where the variant asks for it, also after a file.
 #[test]
 fn a_saved_agent_of_td3_has_two_critics() {

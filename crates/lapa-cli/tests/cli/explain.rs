@@ -99,6 +99,23 @@ fn a_run_without_noise_proves_nothing() {
     assert_eq!(json["proof"].as_array().unwrap().len(), 1);
 }
 
+/// Where ε is ∞ nothing is said to be protected.
+#[test]
+fn a_run_that_proves_nothing_protects_nothing() {
+    let place = TempDir::new().unwrap();
+    let place = place.path();
+    write_private(place);
+    let mut run = lapa(place);
+    run.args(["run", "private.toml", "--quiet", "--out", "r", "-c", "profile=paper"]);
+    run.args(["-c", "privacy.epsilon=8", "-c", "aggregate.rule=wasserstein"]);
+    let printed = stdout(run.assert());
+    assert!(printed.contains("nothing is proven (ε = ∞)"), "{printed}");
+    assert!(
+        !printed.contains("Protects") && printed.contains("details: lapa explain r"),
+        "{printed}"
+    );
+}
+
 #[test]
 fn a_folder_without_a_run_is_refused_with_what_is_missing() {
     let place = TempDir::new().unwrap();

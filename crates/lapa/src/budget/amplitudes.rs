@@ -114,6 +114,14 @@ impl Amplitudes {
         power_scale(&release, self.steps, self.excess, self.coordinates)
     }
 
+    /// c over that of a release without artificial noise, where one scale for all releases is too small
+    /// for this one.
+    pub fn beyond(&self, release: &Release) -> Result<Option<f64>, UplinkError> {
+        let quiet = Release { sigma_artificial: 0.0, ..release.clone() };
+        let factor = self.scale(release)? / self.scale(&quiet)?;
+        Ok((self.within > 0.0 && factor > 1.0).then_some(factor))
+    }
+
     /// Part of the receiver's noise that may be counted, relative to the variance of the artificial
     /// noise and on an update without artificial noise.
     pub fn trusted(&self, release: &Release, receiver_noise: f64) -> Result<Trusted, UplinkError> {

@@ -94,6 +94,7 @@ pub struct Books {
     pub(super) odometer: Odometer,
     warnings: Vec<String>,
     out_of_range: bool,
+    out_of_room: bool,
 }
 
 impl Books {
@@ -150,6 +151,7 @@ impl Books {
             odometer: Odometer::default(),
             warnings: Vec::new(),
             out_of_range: false,
+            out_of_room: false,
         };
         books.warn_of_delta(public_samples);
         books.warn_of_shared_noise();
@@ -163,9 +165,9 @@ impl Books {
         if let Some(amplitudes) = books.amplitudes.take() {
             books.amplitudes = Some(match experiment.transmit.scale {
                 Scale::PerRelease => amplitudes,
-                Scale::Fixed => {
+                Scale::Fixed(fixed) => {
                     let total = total_epsilon(experiment, public_samples);
-                    amplitudes.within(books.first_sigma(total)?)
+                    amplitudes.within(fixed.room * books.first_sigma(total)?)
                 }
                 Scale::Unit => {
                     amplitudes.unit(distinct(&books.budgets).map(|budget| &budget.release))?
@@ -301,6 +303,17 @@ impl Books {
             };
             scale = amplitudes.scale(release)?;
             sigma_channel = amplitudes.channel_noise(release, receiver_noise)?;
+            if let Some(factor) = amplitudes.beyond(release)?
+                && !self.out_of_room
+            {
+                self.out_of_room = true;
+                self.warnings.push(format!(
+                    "round {round}, device {device}: the artificial noise is more than the scale of \
+                     updates makes room for, so that this one is scaled down and the channel's noise \
+                     on it is {factor:.2} times as large; transmit.fixed.room sets the room of a fixed \
+                     scale"
+                ));
+            }
         }
         let cost = recorded.granted();
         let granted =

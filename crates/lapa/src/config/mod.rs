@@ -45,8 +45,8 @@ pub use experiment::{
 pub use overrides::Override;
 pub use privacy::{NoiseLevel, Privacy};
 pub use radio::{
-    Access, Aggregate, BelowThreshold, ModulationName, NoneSelected, Places, Powers, Radio,
-    RegionSpec, Scale, Transmit,
+    Access, Aggregate, BelowThreshold, FixedScale, ModulationName, NoneSelected, Places, Powers,
+    Radio, RegionSpec, Scale, Transmit,
 };
 pub use schema::json_schema;
 pub use template::template;

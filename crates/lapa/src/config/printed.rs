@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Keys and their printed values. Those of a choice that is not made do not apply.
-pub(super) fn printed() -> [(&'static str, Value); 15] {
+pub(super) fn printed() -> [(&'static str, Value); 16] {
     [
         // Eq. (3): a plain step.
         ("learn.momentum", json!(0.0)),
@@ -14,8 +14,9 @@ pub(super) fn printed() -> [(&'static str, Value); 15] {
         // Eq. (20): ‖x − y‖ of labels. Eq. (21) has no floor; this is the least.
         ("aggregate.wasserstein.metric", json!("label-distance")),
         ("aggregate.wasserstein.floor", json!(1e-3)),
-        // Eq. (22): the denominator of all devices.
+        // Eq. (22): the denominator of all devices; those below γ_th are received with weight 0.
         ("aggregate.renormalize", json!(false)),
+        ("aggregate.below_threshold", json!("weight-zero")),
         // Eq. (6): devices are decoded in the order of their index.
         ("transmit.sic_order", json!("index")),
         // Section II-B: ŝ_k = s_k + σ/(p_k‖h_k‖), with all of σ² on a coordinate.

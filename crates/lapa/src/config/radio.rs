@@ -160,19 +160,36 @@ pub enum Access {
 }
 
 /// Public scale c of updates that are sent as amplitudes: an update g̃ is sent as g̃/c.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// For the noise of the update itself: all power is used, and the receiver's noise on the
     /// gradient is larger while there is artificial noise.
     #[default]
     PerRelease,
-    /// One scale, for the largest noise of round 1: the receiver's noise on the gradient is constant,
-    /// as in the paper. An update with more noise has its own scale, to keep to its power.
-    Fixed,
+    /// One scale, for the most noise that is expected: the receiver's noise on the gradient is
+    /// constant, as in the paper. An update with more noise has its own scale, to keep to its power.
+    Fixed(FixedScale),
     /// One scale of 1: coordinates are sent as they are, with the power that they happen to have, as
     /// Section II-B prints s_k. An update of more than all power has its own scale, to keep to it.
     Unit,
+}
+
+/// Parameters of a fixed scale.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FixedScale {
+    /// Most noise that the scale makes room for, in units of the largest noise of round 1. A run warns
+    /// of a release that needs more.
+    #[schemars(range(min = 1, max = 1000))]
+    pub room: f64,
+}
+
+impl Default for FixedScale {
+    /// LAPA asks for up to 4.4 times the noise of round 1 in `experiments/paper/printed.toml`.
+    fn default() -> Self {
+        Self { room: 5.0 }
+    }
 }
 
 /// The power of all devices, or of each.

@@ -46,32 +46,65 @@ fn the_full_variance_is_twice_that_of_the_real_part() {
     assert_chi_square(errors.iter().map(|e| e * e / printed).sum(), COORDINATES, "full variance");
 }
 
-/// A fixed scale c² = C²/q + σ₁², σ₁ the largest required noise of round 1: whatever artificial noise
-/// up to that is added, the receiver's noise is c√ν. A release with more noise has its own scale.
+/// A fixed scale c² = C²/q + σ_c², σ_c five times the largest noise of round 1: the receiver's noise is
+/// c√ν in every round, whatever artificial noise is added.
 #[test]
 fn a_fixed_scale_keeps_the_noise_of_the_channel_constant() {
     for noise in ["always", "top-up", "switch"] {
-        let control = format!("control.noise={noise}");
-        let changes = ["transmit.access=orthogonal", "transmit.scale=fixed", &control];
-        let changes = [&PAPER[..], &changes, &["privacy.channel_trust=1"]].concat();
-        let mut recording = Recording::new(&changes);
-        let records = recording.rounds(6);
+        let (recording, records) = fixed(noise, "5");
         let clip = recording.federation.experiment().learn.clip_norm.unwrap();
-        let first = devices(&records[0]).iter().map(|d| d.sigma_required).fold(0.0, f64::max);
-        let mut constant = 0;
+        let room = 5.0 * first_noise(&records);
+        let mut more = 0;
         for record in &records {
             for device in devices(record) {
-                let most = device.sigma_artificial.max(first);
-                let scale_squared = clip * clip / COORDINATES as f64 + most * most;
+                let scale_squared = clip * clip / COORDINATES as f64 + room * room;
                 let nu = 0.5 / ratio(device.sinr_db);
                 assert_close(device.sigma_channel.powi(2), scale_squared * nu, 1e-9);
-                constant += u32::from(device.sigma_artificial <= first);
                 let counted = device.sigma_artificial.powi(2) + device.sigma_channel.powi(2);
                 assert!(counted.sqrt() >= device.sigma_required * (1.0 - 1e-9), "{noise}");
+                more += u32::from(device.sigma_required > 1.1 * room / 5.0);
             }
         }
-        assert!(constant >= 4, "{noise}: round 1 at least");
+        assert!(more > 0, "{noise}: later rounds ask for more than round 1");
+        assert!(!recording.warnings.iter().any(|warning| warning.contains("room")));
     }
+}
+
+/// A release with more noise than the scale has room for has its own, or it would break eq. (5): the
+/// run warns once.
+#[test]
+fn noise_beyond_a_fixed_scale_is_scaled_down_and_said() {
+    let (recording, records) = fixed("always", "1");
+    let clip = recording.federation.experiment().learn.clip_norm.unwrap();
+    let first = first_noise(&records);
+    let mut beyond = 0;
+    for record in &records {
+        for device in devices(record) {
+            let most = device.sigma_artificial.max(first);
+            let scale_squared = clip * clip / COORDINATES as f64 + most * most;
+            let nu = 0.5 / ratio(device.sinr_db);
+            assert_close(device.sigma_channel.powi(2), scale_squared * nu, 1e-9);
+            beyond += u32::from(device.sigma_artificial > first);
+        }
+    }
+    assert!(beyond > 1);
+    let said = recording.warnings.iter().filter(|warning| warning.contains("transmit.fixed.room"));
+    assert_eq!(said.count(), 1);
+}
+
+/// Six rounds of LAPA with a fixed scale that has `room`.
+fn fixed(noise: &str, room: &str) -> (Recording, Vec<RoundRecord>) {
+    let (noise, room) = (format!("control.noise={noise}"), format!("transmit.fixed.room={room}"));
+    let radio = ["transmit.access=orthogonal", "transmit.scale=fixed", &room, &noise];
+    let changes = [&PAPER[..], &radio, &["privacy.channel_trust=1"]].concat();
+    let mut recording = Recording::new(&changes);
+    let records = recording.rounds(6);
+    (recording, records)
+}
+
+/// The largest required noise of round 1.
+fn first_noise(records: &[RoundRecord]) -> f64 {
+    devices(&records[0]).iter().map(|d| d.sigma_required).fold(0.0, f64::max)
 }
 
 /// Scale 1: whatever artificial noise there is room for, the receiver's noise is √ν.

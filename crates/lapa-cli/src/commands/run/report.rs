@@ -117,8 +117,9 @@ fn air(summary: &Summary) -> String {
     }
 }
 
-/// The figures in one line, and in another what is protected against whom.
+/// The figures in one line, and in another what is protected against whom, if anything is proven.
 fn privacy(summary: &PrivacySummary, protection: &str, folder: &Path) -> String {
+    let protection = if summary.epsilon_provable.is_finite() { protection } else { "" };
     let separator = if protection.is_empty() { "" } else { "; " };
     format!(
         "{}\n{protection}{separator}details: lapa explain {}",

@@ -120,7 +120,11 @@ mod tests {
         }
         task.amplitudes(&[1.0, 1.0], &mut amplitudes);
         assert!((amplitudes.iter().map(|p| p * p).sum::<f64>() - 2.0).abs() < 1e-9, "P_max");
-        assert!((task.reward(5.0) + 5.0).abs() < 1e-5 && task.reward(f64::NAN).is_finite());
+        assert!((task.reward(5.0) + 5.0).abs() < 1e-5);
+        // No more than ten times L_equal = 8.
+        for worst in [81.0, 1e9, f64::INFINITY, f64::NAN] {
+            assert!((task.reward(worst) + 80.0).abs() < 1e-4, "{worst}");
+        }
         let evaluation =
             Evaluation { objective: 3.0, switching_round: vec![5, 5], worst_under_noising: 1.0 };
         let mut state = Vec::new();
