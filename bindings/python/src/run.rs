@@ -7,9 +7,8 @@ use lapa::config::Experiment;
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{RoundRecord, read_metrics};
-use lapa::run::{RunEvent, Summary, Tensor, model_tensors, read_model};
-use lapa::simulation::{Event, Simulation};
-use lapa_control::phases::{Job, PhaseEvent, PhaseOutcome, Place, Unfinished};
+use lapa::run::{Outcome, RunEvent, Summary, Tensor, model_tensors, read_model};
+use lapa_control::phases::{Destination, InMemory, Job, PhaseError, PhaseEvent, Unfinished};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -100,7 +99,7 @@ pub fn run(
     match out {
         None => in_memory(py, &mut listener, experiment, data),
         Some(folder) => {
-            let job = py.detach(|| Job::create(experiment, data, Place::At(&folder)));
+            let job = py.detach(|| Job::create(experiment, data, Destination::Folder(&folder)));
             in_folder(py, &mut listener, job.map_err(Raise::raise)?)
         }
     }
@@ -113,29 +112,14 @@ struct Listener {
 }
 
 impl Listener {
-    fn hear(&mut self, event: &RunEvent<'_>) -> ControlFlow<()> {
+    fn hear(&mut self, event: &PhaseEvent<'_>) -> ControlFlow<()> {
         let done = Python::attach(|py| match event {
-            RunEvent::Warning(text) => warn(py, text).map(|()| true),
-            RunEvent::Round(record) => self.round(py, record),
-            _ => Ok(true),
+            PhaseEvent::Run(RunEvent::Warning(text))
+            | PhaseEvent::Pilot(RunEvent::Warning(text)) => warn(py, text).map(|()| true),
+            PhaseEvent::Run(RunEvent::Round(record)) => self.round(py, record),
+            PhaseEvent::Run(_) => Ok(true),
+            _ => py.check_signals().map(|()| true),
         });
-        self.flow(done)
-    }
-
-    fn round(&self, py: Python<'_>, record: &RoundRecord) -> PyResult<bool> {
-        py.check_signals()?;
-        let Some(on_round) = &self.on_round else { return Ok(true) };
-        let answer = on_round.bind(py).call1((as_python(py, record)?,))?;
-        // Nothing returned means to go on.
-        Ok(answer.is_none() || answer.is_truthy()?)
-    }
-
-    fn signals(&mut self) -> ControlFlow<()> {
-        let done = Python::attach(|py| py.check_signals().map(|()| true));
-        self.flow(done)
-    }
-
-    fn flow(&mut self, done: PyResult<bool>) -> ControlFlow<()> {
         match done {
             Ok(true) => ControlFlow::Continue(()),
             Ok(false) => ControlFlow::Break(()),
@@ -146,32 +130,28 @@ impl Listener {
         }
     }
 
-    fn done<T>(&mut self, value: T) -> PyResult<T> {
-        self.failure.take().map_or(Ok(value), Err)
+    fn round(&self, py: Python<'_>, record: &RoundRecord) -> PyResult<bool> {
+        py.check_signals()?;
+        let Some(on_round) = &self.on_round else { return Ok(true) };
+        let answer = on_round.bind(py).call1((as_python(py, record)?,))?;
+        // Nothing returned means to go on.
+        Ok(answer.is_none() || answer.is_truthy()?)
     }
-}
 
-/// The summary, if the run was not stopped.
-fn execute(job: Job, listener: &mut Listener) -> PyResult<Option<Summary>> {
-    let outcome = job.execute(&mut |event| match event {
-        PhaseEvent::Run(event) | PhaseEvent::Pilot(event @ RunEvent::Warning(_)) => {
-            listener.hear(&event)
-        }
-        PhaseEvent::Pilot(_)
-        | PhaseEvent::Optimizing { .. }
-        | PhaseEvent::Chosen(_)
-        | PhaseEvent::Judged(_) => listener.signals(),
-    });
-    match outcome.map_err(Raise::raise)? {
-        PhaseOutcome::Finished(summary) => Ok(Some(*summary)),
-        PhaseOutcome::Stopped { .. } | PhaseOutcome::StoppedBefore { .. } => Ok(None),
+    /// The exception of a listener, if there was one.
+    fn done(&mut self) -> PyResult<()> {
+        self.failure.take().map_or(Ok(()), Err)
     }
 }
 
 fn in_folder(py: Python<'_>, listener: &mut Listener, job: Job) -> PyResult<RunResult> {
     let folder = &job.folder().to_path_buf();
-    let summary = py.detach(|| execute(job, listener));
-    let summary = listener.done(()).and(summary)?;
+    let outcome = py.detach(|| job.execute(&mut |event| listener.hear(&event)));
+    listener.done()?;
+    let summary = match outcome.map_err(Raise::raise)? {
+        Outcome::Finished(summary) => Some(*summary),
+        Outcome::Stopped { .. } => None,
+    };
     let records = read_metrics(&folder.join("metrics.jsonl"))
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let model = summary.as_ref().map(|_| read_model(folder)).transpose().map_err(Raise::raise)?;
@@ -184,29 +164,27 @@ fn in_memory(
     experiment: Experiment,
     data: Dataset,
 ) -> PyResult<RunResult> {
-    let (records, summary, model) = py.detach(|| {
-        let start = lapa::clock::now();
-        let mut simulation = Simulation::new(experiment, data).map_err(Raise::raise)?;
-        let mut records = Vec::new();
-        let run = simulation.run(&mut |_, event| match event {
-            Event::Warning(warning) => listener.hear(&RunEvent::Warning(warning)),
-            Event::Round(record) => {
-                records.push(record.clone());
-                listener.hear(&RunEvent::Round(record))
-            }
-        });
-        let seconds = start.elapsed().as_secs_f64();
-        let summary = match run {
+    let start = lapa::clock::now();
+    let run = py.detach(|| {
+        let on_event = &mut |event: PhaseEvent<'_>| listener.hear(&event);
+        let mut run = InMemory::prepare(experiment, data, on_event)?;
+        let summary = match run.execute(on_event) {
             Err(FederationError::Cancelled(_)) => None,
-            run => {
-                run.map_err(Raise::raise)?;
-                Some(simulation.summary(&records, seconds).map_err(Raise::raise)?)
+            ended => {
+                ended?;
+                Some(run.simulation.summary(&run.records, start.elapsed().as_secs_f64())?)
             }
         };
-        PyResult::Ok((records, summary, model_tensors(simulation.network(), simulation.model())))
-    })?;
-    let (records, summary, model) = listener.done((records, summary, model))?;
-    result(py, &records, summary.as_ref(), Some(model), None)
+        Ok::<_, PhaseError>((run, summary))
+    });
+    listener.done()?;
+    let (run, summary) = match run {
+        // Before the first round there is no model.
+        Err(PhaseError::Cancelled(_)) => return result(py, &[], None, None, None),
+        run => run.map_err(Raise::raise)?,
+    };
+    let model = model_tensors(run.simulation.network(), run.simulation.model());
+    result(py, &run.records, summary.as_ref(), Some(model), None)
 }
 
 fn result(

@@ -12,4 +12,4 @@ pub mod bound;
 pub mod phases;
 pub mod power;
 
-pub use phases::pilot_and_run;
+pub use phases::{InMemory, Job};

@@ -6,15 +6,14 @@ use std::path::Path;
 
 use lapa::config::{Experiment, Override, Powers};
 use lapa::data::{Dataset, digits};
-use lapa::observe::{DeviceRecords, read_metrics};
+use lapa::observe::{DeviceRecords, RoundRecord, read_metrics};
 use lapa::optimize::{Objective, PowerChoice};
-use lapa::run::{RunEvent, SwitchingRound, read_summary};
+use lapa::run::{Outcome, RunEvent, SwitchingRound, read_summary};
 use lapa::simulation::Simulation;
 use lapa_control::phases::{
-    Chooser, Live, PhaseError, PhaseEvent, PhaseOutcome, Pilot, execute_pilots, interrupted,
-    limits, pilot_experiment, pilot_folder, problem,
+    Chooser, Destination, InMemory, Job, Live, PhaseError, PhaseEvent, Pilot, execute_pilots,
+    interrupted, limits, pilot_experiment, pilot_folder, problem,
 };
-use lapa_control::pilot_and_run;
 use lapa_control::power::Average;
 use lapa_privacy::ledger::Ledger;
 use tempfile::TempDir;
@@ -40,6 +39,15 @@ fn data() -> Dataset {
     digits(600, 100)
 }
 
+fn pilot_and_run(
+    experiment: Experiment,
+    data: Dataset,
+    out: &Path,
+    on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
+) -> Result<Outcome, PhaseError> {
+    Job::create(experiment, data, Destination::Folder(out))?.execute(on_event)
+}
+
 /// Runs to the end, and says what was chosen.
 fn finish(experiment: Experiment, out: &Path) -> Vec<f64> {
     let mut powers = Vec::new();
@@ -49,7 +57,7 @@ fn finish(experiment: Experiment, out: &Path) -> Vec<f64> {
         }
         ControlFlow::Continue(())
     });
-    assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+    assert!(matches!(end.unwrap(), Outcome::Finished(_)));
     powers
 }
 
@@ -87,7 +95,7 @@ fn a_pilot_whose_metrics_were_changed_is_refused_with_line_and_value() {
         let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
         execute_pilots(&experiment(&[]), &data(), &folder, None, go)
     };
-    go_on().unwrap().unwrap();
+    go_on().unwrap();
     let path = folder.join("metrics.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -112,39 +120,39 @@ fn a_pilot_whose_metrics_were_changed_is_refused_with_line_and_value() {
         assert!(error.contains("metrics.jsonl") && error.contains(words), "{words} in {error}");
     }
     fs::write(&path, text).unwrap();
-    go_on().unwrap().unwrap();
+    go_on().unwrap();
 }
 
 #[test]
-fn a_staged_run_broken_off_anywhere_ends_the_same() {
+fn a_run_broken_off_in_any_phase_ends_the_same() {
     let place = TempDir::new().unwrap();
     let whole = place.path().join("whole");
     finish(experiment(&[]), &whole);
     // In the pilot, in the search, after it, and in the run.
-    for stage in 0..4 {
-        let out = place.path().join(format!("broken-{stage}"));
+    for phase in 0..4 {
+        let out = place.path().join(format!("broken-{phase}"));
         let mut steps = 0;
         let end = pilot_and_run(experiment(&[]), data(), &out, &mut |event| {
             let here = match event {
-                PhaseEvent::Pilot(RunEvent::Round(record)) => stage == 0 && record.round == 3,
+                PhaseEvent::Pilot(RunEvent::Round(record)) => phase == 0 && record.round == 3,
                 PhaseEvent::Optimizing { .. } => {
                     steps += 1;
-                    stage == 1 && steps == 50
+                    phase == 1 && steps == 50
                 }
-                PhaseEvent::Chosen(_) => stage == 2,
-                PhaseEvent::Run(RunEvent::Round(record)) => stage == 3 && record.round == 3,
+                PhaseEvent::Chosen(_) => phase == 2,
+                PhaseEvent::Run(RunEvent::Round(record)) => phase == 3 && record.round == 3,
                 _ => false,
             };
             if here { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match end.unwrap() {
-            PhaseOutcome::StoppedBefore { pilot } if stage < 3 => {
-                assert_eq!(pilot, pilot_folder(&out));
+            Outcome::Stopped { round: 0 } if phase < 3 => {
+                assert!(pilot_folder(&out).exists() && !out.exists());
                 let again = interrupted(&out).unwrap().unwrap();
                 assert_eq!(again, experiment(&[]));
                 finish(again, &out);
             }
-            PhaseOutcome::Stopped { round: 3 } if stage == 3 => {
+            Outcome::Stopped { round: 3 } if phase == 3 => {
                 assert_eq!(interrupted(&out).unwrap(), None);
                 let folder = lapa::run::RunFolder::open(&out).unwrap();
                 let resolved = folder.experiment().unwrap();
@@ -153,7 +161,7 @@ fn a_staged_run_broken_off_anywhere_ends_the_same() {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(metrics(&out), metrics(&whole), "stage {stage}");
+        assert_eq!(metrics(&out), metrics(&whole), "phase {phase}");
     }
 }
 
@@ -260,7 +268,7 @@ fn pilots_on_basis_paper_share_links_and_ledger_and_not_their_noise() {
         }
         ControlFlow::Continue(())
     });
-    assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+    assert!(matches!(end.unwrap(), Outcome::Finished(_)));
     assert!(judged.unwrap().contains("times that of equal power"));
     let ledger = Ledger::open_read_only(&place.path().join("run-ledger.db")).unwrap();
     let releases = ledger.releases().unwrap();
@@ -273,7 +281,7 @@ fn pilots_on_basis_paper_share_links_and_ledger_and_not_their_noise() {
     let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
     let ledger = Some(place.path().join("run-ledger.db"));
     let pilots = execute_pilots(&experiment, &data(), &pilot_folder(&out), ledger, go);
-    let pilots = pilots.unwrap().unwrap();
+    let pilots = pilots.unwrap();
     let traces: Vec<_> = pilots.iter().map(|pilot| pilot.trace.arrays()).collect();
     assert_eq!(traces[0].nu_at_watt, traces[2].nu_at_watt);
     assert_eq!(traces[0].weights, traces[2].weights);
@@ -355,7 +363,7 @@ fn own_and_equal(power: &str, changes: &[&str]) -> (f64, f64, bool) {
         }
         ControlFlow::Continue(())
     });
-    assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+    assert!(matches!(end.unwrap(), Outcome::Finished(_)));
     let report = fs::read_to_string(place.path().join("run/power.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let [own, equal] = ["own", "equal"].map(|key| report["run"][key].as_f64().unwrap());
@@ -372,7 +380,7 @@ fn the_latest_choice_is_what_is_resumed() {
             PhaseEvent::Pilot(RunEvent::Round(_)) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         });
-        assert!(matches!(end.unwrap(), PhaseOutcome::StoppedBefore { .. }));
+        assert!(matches!(end.unwrap(), Outcome::Stopped { round: 0 }));
         assert_eq!(interrupted(&out).unwrap(), Some(experiment));
     }
     assert_eq!(pilot_folder(Path::new("a/b/")), Path::new("a/b-pilot"));
@@ -394,10 +402,10 @@ fn nothing_is_spent_on_what_must_fail() {
 #[test]
 fn live_evaluation_repeats_the_pilot_at_its_own_powers() {
     let place = TempDir::new().unwrap();
-    let experiment = experiment(&["control.evaluation=live"]);
+    let experiment = experiment(&["control.evaluation=live", "privacy.delta=0.05"]);
     let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
     let pilots = execute_pilots(&experiment, &data(), &place.path().join("pilot"), None, go);
-    let pilots = pilots.unwrap().unwrap();
+    let pilots = pilots.unwrap();
     let mut recorded = problem(&experiment, &pilots[0]).unwrap();
     let mut live = Live::new(&experiment, &data()).unwrap();
     let equal = recorded.limits().equal();
@@ -408,6 +416,50 @@ fn live_evaluation_repeats_the_pilot_at_its_own_powers() {
     let choice =
         chooser.choose(PowerChoice::ClosedForm, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(choice.objective_relative.is_finite());
+    // Each training gives the warning; they were lost once.
+    let warnings: Vec<_> = chooser.take_warnings().into_iter().collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("privacy.delta"), "{warnings:?}");
+    assert!(chooser.take_warnings().is_empty());
+}
+
+/// Two pilots, trainings that judge powers, and the run give the same warning: once before the run, and
+/// once in it.
+#[test]
+fn a_warning_of_many_pilots_is_heard_once() {
+    let (place, mut heard) = (TempDir::new().unwrap(), Vec::new());
+    let changes = [
+        "control.evaluation=live",
+        "control.power=closed-form",
+        "control.pilots=2",
+        "privacy.delta=0.05",
+    ];
+    let end =
+        pilot_and_run(experiment(&changes), data(), &place.path().join("run"), &mut |event| {
+            if let PhaseEvent::Pilot(RunEvent::Warning(text)) = event {
+                heard.push(text.to_owned());
+            }
+            ControlFlow::Continue(())
+        });
+    end.unwrap();
+    assert!(heard.len() == 1 && heard[0].contains("privacy.delta"), "{heard:?}");
+}
+
+/// A run in memory has the powers and the bits of the run in a folder.
+#[test]
+fn a_run_in_memory_is_the_run_in_a_folder() {
+    let place = TempDir::new().unwrap();
+    let out = place.path().join("run");
+    let powers = finish(experiment(&[]), &out);
+    let go = &mut |_: PhaseEvent<'_>| ControlFlow::Continue(());
+    let mut run = InMemory::prepare(experiment(&[]), data(), go).unwrap();
+    run.execute(go).unwrap();
+    assert_eq!(run.choice.unwrap().powers_w, powers);
+    let read = read_metrics(&out.join("metrics.jsonl")).unwrap();
+    let losses = |records: &[RoundRecord]| records.iter().map(|r| r.loss).collect::<Vec<_>>();
+    assert_eq!(losses(&run.records), losses(&read));
+    let stop = &mut |_: PhaseEvent<'_>| ControlFlow::Break(());
+    let stopped = InMemory::prepare(experiment(&[]), data(), stop);
+    assert!(matches!(stopped, Err(PhaseError::Cancelled(_))));
 }
 
 #[test]

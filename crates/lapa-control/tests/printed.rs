@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use lapa::config::{Experiment, Override, Profile};
 use lapa::data::digits;
-use lapa_control::phases::{PhaseEvent, PhaseOutcome};
-use lapa_control::pilot_and_run;
+use lapa::run::Outcome;
+use lapa_control::phases::{Destination, Job, PhaseEvent};
 use tempfile::TempDir;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/paper/printed.toml");
@@ -61,13 +61,14 @@ fn the_printed_file_runs_from_data_to_power() {
     let place = TempDir::new().unwrap();
     let out = place.path().join("run");
     let mut evaluations = 0;
-    let end = pilot_and_run(experiment, digits(2000, 100), &out, &mut |event| {
+    let job = Job::create(experiment, digits(2000, 100), Destination::Folder(&out));
+    let end = job.unwrap().execute(&mut |event| {
         if let PhaseEvent::Optimizing { progress, .. } = event {
             evaluations = progress.evaluations;
         }
         ControlFlow::Continue(())
     });
-    assert!(matches!(end.unwrap(), PhaseOutcome::Finished(_)));
+    assert!(matches!(end.unwrap(), Outcome::Finished(_)));
     assert!(evaluations >= 2 * 20, "{evaluations}");
     let report = fs::read_to_string(out.join("power.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();

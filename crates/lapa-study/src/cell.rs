@@ -1,16 +1,13 @@
 //! One run of a study, in memory, and what it leaves.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use lapa::config::{Clip, Experiment, Update};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
-use lapa::optimize::{OptimizeError, PowerChoice};
-use lapa::run::{Summary, fingerprint};
-use lapa::simulation::{Event, Simulation};
-use lapa_control::phases::{self, Choice, Chooser, Judgment, PhaseError};
+use lapa::run::{RunEvent, Summary, fingerprint};
+use lapa_control::phases::{Choice, InMemory, Judgment, PhaseError, PhaseEvent};
 use serde::{Deserialize, Serialize};
 
 /// Evaluations whose mean is steadier than the last one alone.
@@ -26,15 +23,9 @@ pub struct Cell {
 /// A cell without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// The run or the choice of its powers failed.
+    /// The run or the choice of its powers failed, or the listener broke off.
     #[error(transparent)]
-    Staged(#[from] PhaseError),
-    /// The run itself failed.
-    #[error(transparent)]
-    Federation(#[from] FederationError),
-    /// There is no place for the ledger of a pilot.
-    #[error("cannot make a folder for the pilot's ledger: {0}")]
-    Ledger(#[source] std::io::Error),
+    Run(#[from] PhaseError),
     /// A program error, caught so that other cells go on.
     #[error("internal error: {0}")]
     Panic(String),
@@ -144,52 +135,35 @@ impl Cell {
         Some(f64::from(scheme.devices()) * f64::from(scheme.middle_samples()?))
     }
 
-    /// Runs it. The listener hears of each round and may break off: then there is no result.
+    /// Runs it. The listener hears of each round and may break off.
     pub fn run(
         &self,
         data: &Dataset,
         on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
-    ) -> Result<Option<Finished>, CellError> {
+    ) -> Result<Finished, CellError> {
         let start = lapa::clock::now();
-        let mut experiment = self.experiment.clone();
-        let mut powers = None;
-        // A pilot on the devices' own records and the run are in one ledger.
-        let place = tempfile::tempdir().map_err(CellError::Ledger)?;
-        if experiment.control.needs_pilot() {
-            let ledger = place.path().join("ledger.db");
-            let chosen = choose(&experiment, data, &ledger, on_event)?;
-            let Some(chosen) = chosen else { return Ok(None) };
-            experiment = phases::with_powers(&experiment, &chosen.powers_w, &ledger)?;
-            powers = Some(chosen);
-        }
-        let mut simulation = Simulation::new(experiment, data.clone())?;
-        let mut records = Vec::new();
-        let run = simulation.run(&mut |_, event| match event {
-            Event::Warning(warning) => on_event(CellEvent::Warning(warning)),
-            Event::Round(record) => {
-                records.push(record.clone());
-                on_event(CellEvent::Round(record.round))
-            }
-        });
-        let diverged = match run {
-            Err(FederationError::Cancelled(_)) => return Ok(None),
+        let on_event = &mut |event: PhaseEvent<'_>| on_event(event.into());
+        let mut run = InMemory::prepare(self.experiment.clone(), data.clone(), on_event)?;
+        let diverged = match run.execute(on_event) {
             Err(FederationError::LossNotFinite { round, .. }) => Some(round),
-            run => run.map(|()| None)?,
+            ended => ended.map(|()| None).map_err(PhaseError::from)?,
         };
         let seconds = start.elapsed().as_secs_f64();
-        let mut rounds: Vec<Round> = records.iter().map(Round::of).collect();
+        let InMemory { choice, simulation, records, .. } = &mut run;
+        let mut rounds: Vec<Round> = records.iter().map(Round::from).collect();
         if let Some(round) = diverged {
             let run = &simulation.experiment().run;
             let left = (round..=run.rounds)
                 .filter(|round| round.is_multiple_of(run.evaluate_every) || *round == run.rounds);
             rounds.extend(left.map(|round| Round::guess(round, data.classes)));
         }
-        let summary = simulation.summary(&records, seconds)?;
+        let summary = simulation.summary(records, seconds).map_err(PhaseError::from)?;
         let objective = match diverged {
             Some(_) => None,
-            None => Judgment::of(&simulation, &records)?,
+            None => Judgment::of(simulation, records)?,
         };
-        Ok(Some(Finished { rounds, objective, powers, diverged, summary, seconds }))
+        let powers = choice.as_ref().map(ChosenPowers::from);
+        Ok(Finished { rounds, objective, powers, diverged, summary, seconds })
     }
 }
 
@@ -207,32 +181,23 @@ const FORWARD: f64 = 1.0 / 3.0;
 /// Cost of a pilot's digits and an optimizer's steps, in samples.
 const PILOT_WORK: f64 = 400_000.0;
 
-/// Pilot and choice of powers, in memory; `None` if the listener cancelled.
-fn choose(
-    experiment: &Experiment,
-    data: &Dataset,
-    ledger: &Path,
-    on_event: &mut dyn FnMut(CellEvent<'_>) -> ControlFlow<()>,
-) -> Result<Option<ChosenPowers>, CellError> {
-    let optimizer = experiment.control.power;
-    if optimizer == PowerChoice::File {
-        return Ok(None);
+impl<'a> From<PhaseEvent<'a>> for CellEvent<'a> {
+    fn from(event: PhaseEvent<'a>) -> Self {
+        match event {
+            PhaseEvent::Pilot(RunEvent::Warning(text))
+            | PhaseEvent::Run(RunEvent::Warning(text)) => Self::Warning(text),
+            PhaseEvent::Run(RunEvent::Round(record)) => Self::Round(record.round),
+            _ => Self::Round(0),
+        }
     }
-    let pilots = phases::pilots_in_memory(experiment, data, Some(ledger.into()), &mut |event| {
-        on_event(match event {
-            Event::Warning(warning) => CellEvent::Warning(warning),
-            Event::Round(_) => CellEvent::Round(0),
-        })
-    })?;
-    let Some(pilots) = pilots else { return Ok(None) };
-    let mut chooser = Chooser::new(experiment, pilots, data)?;
-    match chooser.choose(optimizer, &mut |_| on_event(CellEvent::Round(0))) {
-        Err(PhaseError::Optimize(OptimizeError::Cancelled(_))) => Ok(None),
-        choice => {
-            let choice = chooser.or_equal(choice?)?;
-            let over_equal = choice.over_equal();
-            let Choice { objective_relative, powers_w, .. } = choice;
-            Ok(Some(ChosenPowers { objective_relative, over_equal, powers_w }))
+}
+
+impl From<&Choice> for ChosenPowers {
+    fn from(choice: &Choice) -> Self {
+        Self {
+            objective_relative: choice.objective_relative,
+            over_equal: choice.over_equal(),
+            powers_w: choice.powers_w.clone(),
         }
     }
 }
@@ -243,8 +208,10 @@ impl Round {
         let (accuracy, loss) = (Some(1.0 / classes as f64), Some(f64::INFINITY));
         Self { round, accuracy, loss, ..Self::default() }
     }
+}
 
-    fn of(record: &RoundRecord) -> Self {
+impl From<&RoundRecord> for Round {
+    fn from(record: &RoundRecord) -> Self {
         let devices = record.devices.summary();
         let sent = match &record.devices {
             DeviceRecords::List(list) => list.iter().filter(|d| d.selected).count() as u32,

@@ -9,6 +9,7 @@ use std::thread;
 
 use lapa::config::Data;
 use lapa::data::Dataset;
+use lapa_control::phases::PhaseError;
 
 use crate::cell::{Cell, CellError, CellEvent, Finished};
 use crate::store::{Results, Store, StoreError};
@@ -177,9 +178,8 @@ fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &
         })
     }));
     let result = match run {
-        Ok(Ok(None)) => return,
-        Ok(Ok(Some(finished))) => Ok(finished),
-        Ok(Err(error)) => Err(error),
+        Ok(Err(CellError::Run(PhaseError::Cancelled(_)))) => return,
+        Ok(result) => result,
         Err(panic) => Err(CellError::Panic(words(&*panic))),
     };
     let _ = sender.send(Message::Done(index, Box::new(result)));

@@ -74,7 +74,7 @@ pub enum FederationError {
     /// Powers that are still to be chosen.
     #[error(
         "control.power = {} has powers chosen after a pilot run, which a single run does not have: \
-         call lapa_control::pilot_and_run, or set control.power = \"file\"",
+         use lapa_control::Job, or set control.power = \"file\"",
         serde_json::to_string(power).unwrap_or_default()
     )]
     PowersNotChosen {

@@ -91,13 +91,13 @@ pub fn run_at(
         threads => threads,
     };
     let repeater = Repeater::new(experiment, &candidates, options.seed);
-    let repetitions = repeater.run(&coins, threads, &mut |done| {
+    let repetitions = repeater.run(&coins, threads, &mut |done, warning| {
         listener(Progress {
             attack: Attack::Membership,
             what: "training shadow models",
             done: done as u64,
             of: coins.len() as u64,
-            warning: None,
+            warning,
         })
     })?;
     let attack = AttackResult::new(&candidates, &coins, repetitions, statement.delta, options);

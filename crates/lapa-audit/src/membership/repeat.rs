@@ -1,5 +1,6 @@
 //! The subject's run, repeated with other coins, several at once.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ const BLOCK: usize = 250;
 /// Bytes that they may take; of large images there are fewer.
 const BLOCK_BYTES: u64 = 1 << 26;
 
+/// A listener that hears how many repetitions are done, or a warning, and may break off.
+type OnDone<'a> = dyn FnMut(usize, Option<&str>) -> ControlFlow<()> + 'a;
+
 /// Repeats a run.
 pub(super) struct Repeater<'a> {
     experiment: Experiment,
@@ -39,6 +43,8 @@ pub(super) struct Repetition {
     pub confidences: Vec<f64>,
     /// Accuracy of that model on the test set.
     pub accuracy: f64,
+    /// Its warnings.
+    pub warnings: Vec<String>,
 }
 
 impl<'a> Repeater<'a> {
@@ -51,12 +57,13 @@ impl<'a> Repeater<'a> {
     }
 
     /// A repetition for each set of coins, `threads` at once and each on one thread, so that the
-    /// result does not depend on their number. `on_done` hears how many are done and may break off.
+    /// result does not depend on their number. `on_done` hears how many are
+    /// done, and each warning once; it may break off.
     pub fn run(
         &self,
         coins: &[Vec<bool>],
         threads: usize,
-        on_done: &mut dyn FnMut(usize) -> ControlFlow<()>,
+        on_done: &mut OnDone<'_>,
     ) -> Result<Vec<Repetition>, AuditError> {
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let mut repetitions: Vec<Option<Repetition>> = vec![None; coins.len()];
@@ -94,13 +101,13 @@ impl<'a> Repeater<'a> {
         Ok(repetitions.into_iter().flatten().collect())
     }
 
-    /// One repetition; `None` if it was cancelled.
+    /// One repetition.
     fn repeat(
         &self,
         which: usize,
         coins: &[bool],
         stop: &AtomicBool,
-    ) -> Result<Option<Repetition>, AuditError> {
+    ) -> Result<Repetition, AuditError> {
         let candidates = self.candidates;
         let mut federation = Setup::with_records(
             self.experiment.clone(),
@@ -112,16 +119,16 @@ impl<'a> Repeater<'a> {
         .in_memory()
         .map_err(FederationError::from)?;
         federation.redraw(draws(self.seed, REPETITION, which as u64).next_u64());
-        let flow = &mut |_: &Simulation, _: Event<'_>| {
+        let mut warnings = Vec::new();
+        federation.run(&mut |_, event| {
+            if let Event::Warning(warning) = event {
+                warnings.push(warning.to_owned());
+            }
             let stops = stop.load(Ordering::Relaxed);
             if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        match federation.run(flow) {
-            Err(FederationError::Cancelled(_)) => return Ok(None),
-            run => run?,
-        }
+        })?;
         let (accuracy, _) = federation.evaluate().ok_or(AuditError::NotFinite)?;
-        Ok(Some(Repetition { confidences: self.confidences(&federation)?, accuracy }))
+        Ok(Repetition { confidences: self.confidences(&federation)?, accuracy, warnings })
     }
 
     /// φ of each record under the model that is handed out.
@@ -151,17 +158,20 @@ impl<'a> Repeater<'a> {
 
 /// Takes in what the workers finish, until one fails, the listener breaks off, or all are done.
 fn collect(
-    receiver: &mpsc::Receiver<(usize, Result<Option<Repetition>, AuditError>)>,
+    receiver: &mpsc::Receiver<(usize, Result<Repetition, AuditError>)>,
     repetitions: &mut [Option<Repetition>],
-    on_done: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_done: &mut OnDone<'_>,
 ) -> Result<(), AuditError> {
-    let mut done = 0;
-    for (which, repetition) in receiver {
-        repetitions[which] = repetition?;
-        done += 1;
-        if on_done(done).is_break() {
-            return Err(Cancelled.into());
+    let mut warned = BTreeSet::new();
+    for (done, (which, repetition)) in receiver.iter().enumerate() {
+        let repetition = repetition?;
+        let new = repetition.warnings.iter().filter(|&warning| warned.insert(warning.clone()));
+        for warning in new.map(|warning| Some(warning.as_str())).chain([None]) {
+            if on_done(done + 1, warning).is_break() {
+                return Err(Cancelled.into());
+            }
         }
+        repetitions[which] = Some(repetition);
     }
     Ok(())
 }

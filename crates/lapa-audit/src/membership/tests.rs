@@ -277,6 +277,22 @@ fn findings_do_not_depend_on_threads() {
     assert_eq!(one, of("run.threads=3"));
 }
 
+/// Warnings of repetitions were lost once.
+#[test]
+fn a_warning_of_all_repetitions_is_heard_once() {
+    let changes = ["run.rounds=1", "privacy.epsilon=2", "privacy.delta=0.1"];
+    let subject = Subject::new(experiment(&changes), noisy_digits()).unwrap();
+    let options = Options::new(0.95, Effort::Quick, 11).unwrap();
+    let mut heard = Vec::new();
+    let mut listener = |progress: Progress<'_>| {
+        heard.extend(progress.warning.map(str::to_owned));
+        ControlFlow::Continue(())
+    };
+    let scale = Scale { shadows: 3, candidates: 40 };
+    run_at(scale, &subject, &CLAIM, &options, &mut listener).unwrap();
+    assert!(heard.len() == 1 && heard[0].contains("privacy.delta"), "{heard:?}");
+}
+
 #[test]
 fn a_listener_can_break_off() {
     let subject = Subject::new(experiment(&[]), noisy_digits()).unwrap();

@@ -1,6 +1,7 @@
 //! One way to choose powers, carried out.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use lapa::budget::Histograms;
@@ -8,9 +9,7 @@ use lapa::config::{EvaluationChoice, Experiment};
 use lapa::data::Dataset;
 use lapa::observe::number;
 use lapa::optimize::ddpg::Agent;
-use lapa::optimize::{
-    Ddpg, Given, Known, Objective, OptimizeError, Optimizer, PowerChoice, Progress,
-};
+use lapa::optimize::{Ddpg, Given, Known, Objective, Optimizer, PowerChoice, Progress};
 use lapa::run::SwitchingRound;
 use lapa_privacy::AccountError;
 use lapa_privacy::allocate::Basis;
@@ -133,6 +132,11 @@ impl Chooser {
         self.ddpg.as_ref().and_then(Ddpg::agent)
     }
 
+    /// Warnings of the trainings that judged powers, each once.
+    pub fn take_warnings(&mut self) -> BTreeSet<String> {
+        self.live.as_mut().map(Live::take_warnings).unwrap_or_default()
+    }
+
     /// The problem as the pilots' traces state it.
     pub fn problems(&self) -> &Average {
         &self.problems
@@ -233,9 +237,6 @@ impl Chooser {
         for (problem, pilot) in self.problems.problems().zip(&self.pilots) {
             let one = privacy_cost_until(problem, amplitudes, &pilot.releases, delta, on_device);
             cost = match one {
-                Err(CostError::Cancelled(cancelled)) => {
-                    return Err(OptimizeError::from(cancelled).into());
-                }
                 // Some costs are known only for a whole schedule.
                 Err(CostError::Account { source: AccountError::Unsupported { .. }, .. }) => None,
                 one => Some(one?).zip(cost).map(|(one, cost)| one.max(cost)),

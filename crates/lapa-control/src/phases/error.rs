@@ -1,18 +1,21 @@
-//! Errors of a staged run.
+//! Errors of a run and of the pilot and choice before it.
 
 use std::path::PathBuf;
 
 use lapa::blame::{Blame, Kind};
 use lapa::config::ConfigError;
+use lapa::error::FederationError;
 use lapa::optimize::ddpg::SavedError;
 use lapa::optimize::{LimitsError, ObjectiveError, OptimizeError};
+use lapa::simulation::Cancelled;
 use lapa_privacy::OutOfRange;
+use lapa_privacy::ledger::LedgerError;
 use lapa_report::run::ShowError;
 
 use crate::bound::BoundError;
 use crate::power::{CostError, ProblemError, TraceError};
 
-/// Error of a staged run: of its pilot, its choice of powers, or the run itself.
+/// Error of a run, of its pilot, or of its choice of powers.
 #[derive(Debug, thiserror::Error)]
 pub enum PhaseError {
     /// A pilot or run failed.
@@ -79,7 +82,7 @@ pub enum PhaseError {
         /// Devices of the experiment.
         devices: usize,
     },
-    /// A pilot on private data without a place for its ledger.
+    /// A pilot on private data in memory, whose budget the run does not share.
     #[error(
         "control.pilot = \"private\" needs a ledger in a run folder, but this is a run in \
          memory: use control.pilot = \"synthetic\""
@@ -109,7 +112,13 @@ pub enum PhaseError {
     Observe(#[from] lapa::observe::ObserveError),
     /// Training could not be set up, or failed.
     #[error(transparent)]
-    Training(Box<dyn std::error::Error + Send + Sync>),
+    Federation(FederationError),
+    /// The configuration in a pilot's folder is damaged.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The ledger of a pilot cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The pilot left numbers without meaning.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -127,10 +136,16 @@ pub enum PhaseError {
     Objective(#[from] ObjectiveError),
     /// Nothing was found.
     #[error(transparent)]
-    Optimize(#[from] OptimizeError),
+    Optimize(OptimizeError),
     /// A choice cannot be costed.
     #[error(transparent)]
-    Cost(#[from] CostError),
+    Cost(CostError),
+    /// The listener broke off.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// A run in memory has no place for the ledger of its pilot.
+    #[error("cannot make a folder for the pilot's ledger: {0}")]
+    NoPlace(#[source] std::io::Error),
     /// Parameters of an optimizer without meaning.
     #[error(transparent)]
     Parameter(#[from] OutOfRange),
@@ -153,12 +168,15 @@ impl Blame for PhaseError {
     fn is_usage(&self) -> bool {
         match self {
             Self::Run(error) => error.is_usage(),
+            Self::Federation(error) => error.is_usage(),
             Self::Optimize(_)
             | Self::Objective(_)
-            | Self::Training(_)
             | Self::Observe(_)
             | Self::Show(_)
             | Self::Agent(_)
+            | Self::Cancelled(_)
+            | Self::Ledger(_)
+            | Self::NoPlace(_)
             | Self::Io { .. } => false,
             _ => true,
         }
@@ -167,6 +185,9 @@ impl Blame for PhaseError {
     fn kind(&self) -> Kind {
         match self {
             Self::Run(error) => error.kind(),
+            Self::Federation(error) => error.kind(),
+            Self::Config(error) => error.kind(),
+            Self::Ledger(error) => error.kind(),
             _ => Kind::Other,
         }
     }
@@ -174,7 +195,35 @@ impl Blame for PhaseError {
     fn config(&self) -> Option<&ConfigError> {
         match self {
             Self::Run(error) => error.config(),
+            Self::Config(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl From<OptimizeError> for PhaseError {
+    fn from(error: OptimizeError) -> Self {
+        match error {
+            OptimizeError::Cancelled(cancelled) => cancelled.into(),
+            other => Self::Optimize(other),
+        }
+    }
+}
+
+impl From<CostError> for PhaseError {
+    fn from(error: CostError) -> Self {
+        match error {
+            CostError::Cancelled(cancelled) => cancelled.into(),
+            other => Self::Cost(other),
+        }
+    }
+}
+
+impl From<FederationError> for PhaseError {
+    fn from(error: FederationError) -> Self {
+        match error {
+            FederationError::Cancelled(cancelled) => cancelled.into(),
+            other => Self::Federation(other),
         }
     }
 }
@@ -189,11 +238,6 @@ impl From<ShowError> for PhaseError {
 }
 
 impl PhaseError {
-    /// An error of the engine.
-    pub(super) fn training(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Training(Box::new(error))
-    }
-
     /// An error of the file system.
     pub(super) fn io(
         action: &'static str,

@@ -5,16 +5,23 @@ use std::path::{Path, PathBuf};
 
 use lapa::config::Experiment;
 use lapa::data::Dataset;
+use lapa::error::FederationError;
+use lapa::observe::RoundRecord;
 use lapa::run::{Outcome, Run, RunFolder, is_free};
+use lapa::simulation::{Event, Simulation};
+use tempfile::TempDir;
 
-use super::{PhaseError, PhaseEvent, PhaseOutcome, interrupted, pilot_and_run, pilot_folder};
+use super::{
+    Choice, Listener, PhaseError, PhaseEvent, choose, interrupted, pilot_and_run, pilot_folder,
+    pilots_in_memory, warned_once, with_powers,
+};
 
-/// A run that is ready to start.
+/// A run in a folder that is ready to start.
 pub enum Job {
     /// Rounds.
     Run(Box<Run>),
     /// A pilot, a choice of powers, then rounds.
-    Staged {
+    Phases {
         /// The experiment.
         experiment: Box<Experiment>,
         /// The data of its devices.
@@ -26,9 +33,9 @@ pub enum Job {
 
 /// Folder of a new run.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum Destination<'a> {
     /// This one.
-    At(&'a Path),
+    Folder(&'a Path),
     /// The first new one of PATH-1, PATH-2, …
     Numbered(&'a Path),
 }
@@ -38,42 +45,43 @@ impl Job {
     pub fn create(
         experiment: Experiment,
         data: Dataset,
-        place: Place<'_>,
+        place: Destination<'_>,
     ) -> Result<Self, PhaseError> {
         if !experiment.control.needs_pilot() {
             let run = match place {
-                Place::At(path) => Run::create(experiment, data, path),
-                Place::Numbered(path) => Run::create_numbered(experiment, data, path),
+                Destination::Folder(path) => Run::create(experiment, data, path),
+                Destination::Numbered(path) => Run::create_numbered(experiment, data, path),
             };
             return Ok(Self::Run(run?.into()));
         }
         let out = match place {
-            Place::At(path) => path.into(),
-            Place::Numbered(path) => {
+            Destination::Folder(path) => path.into(),
+            Destination::Numbered(path) => {
                 let name = |n: u32| PathBuf::from(format!("{}-{n}", path.display()));
                 let free = |out: &PathBuf| is_free(out) && is_free(&pilot_folder(out));
                 (1..).map(name).find(free).unwrap_or_else(|| path.into())
             }
         };
-        Ok(Self::Staged { experiment: experiment.into(), data: data.into(), out })
+        Ok(Self::Phases { experiment: experiment.into(), data: data.into(), out })
     }
 
     /// The folder of the run.
     pub fn folder(&self) -> &Path {
         match self {
             Self::Run(run) => run.folder(),
-            Self::Staged { out, .. } => out,
+            Self::Phases { out, .. } => out,
         }
     }
 
-    /// Runs it to its end, or until the listener breaks off.
+    /// Runs it to its end, or until the listener breaks off: before the first round, in pilot and
+    /// choice too.
     pub fn execute(
         self,
         on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
-    ) -> Result<PhaseOutcome, PhaseError> {
+    ) -> Result<Outcome, PhaseError> {
         match self {
             Self::Run(run) => rounds(*run, on_event),
-            Self::Staged { experiment, data, out } => {
+            Self::Phases { experiment, data, out } => {
                 pilot_and_run(*experiment, *data, &out, on_event)
             }
         }
@@ -105,18 +113,61 @@ impl Unfinished {
         let Self { experiment, folder, out } = self;
         Ok(match folder {
             Some(folder) => Job::Run(Run::resume(folder, experiment, data)?.into()),
-            None => Job::Staged { experiment: experiment.into(), data: data.into(), out },
+            None => Job::Phases { experiment: experiment.into(), data: data.into(), out },
         })
     }
 }
 
 /// The rounds of a run.
-pub(super) fn rounds(
-    run: Run,
-    on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
-) -> Result<PhaseOutcome, PhaseError> {
-    Ok(match lapa_report::run::execute(run, &mut |event| on_event(PhaseEvent::Run(event)))? {
-        Outcome::Finished(summary) => PhaseOutcome::Finished(summary),
-        Outcome::Stopped { round } => PhaseOutcome::Stopped { round },
-    })
+pub(super) fn rounds(run: Run, on_event: &mut Listener<'_>) -> Result<Outcome, PhaseError> {
+    Ok(lapa_report::run::execute(run, &mut |event| on_event(PhaseEvent::Run(event)))?)
+}
+
+/// A run in memory that is ready to start: with a pilot and a choice of powers behind it where
+/// `control.power` is to be fitted to a pilot.
+pub struct InMemory {
+    /// The powers, where they were chosen.
+    pub choice: Option<Choice>,
+    /// Devices and base station.
+    pub simulation: Simulation,
+    /// The rounds so far.
+    pub records: Vec<RoundRecord>,
+    /// A pilot on the devices' own records and the run are in one ledger.
+    _ledger: Option<TempDir>,
+}
+
+impl InMemory {
+    /// Chooses powers, where there is a choice, and sets up the run.
+    pub fn prepare(
+        mut experiment: Experiment,
+        data: Dataset,
+        on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<Self, PhaseError> {
+        let (mut choice, mut folder) = (None, None);
+        if experiment.control.needs_pilot() {
+            let on_event = &mut warned_once(on_event);
+            let place = folder.insert(TempDir::new().map_err(PhaseError::NoPlace)?).path();
+            let ledger = experiment.run.ledger.clone().unwrap_or_else(|| place.join("ledger.db"));
+            let pilots = pilots_in_memory(&experiment, &data, &ledger, on_event)?;
+            let (chosen, _) = choose(&experiment, &data, pilots, on_event)?;
+            experiment = with_powers(&experiment, &chosen.powers_w, &ledger)?;
+            choice = Some(chosen);
+        }
+        let simulation = Simulation::new(experiment, data)?;
+        Ok(Self { choice, simulation, records: Vec::new(), _ledger: folder })
+    }
+
+    /// Runs the rounds that are left.
+    pub fn execute(
+        &mut self,
+        on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
+    ) -> Result<(), FederationError> {
+        let records = &mut self.records;
+        self.simulation.run(&mut |_, event| {
+            if let Event::Round(record) = event {
+                records.push(record.clone());
+            }
+            on_event(PhaseEvent::Run(event.into()))
+        })
+    }
 }

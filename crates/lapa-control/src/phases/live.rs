@@ -1,14 +1,15 @@
 //! Judging powers by training with them.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use lapa::config::{Experiment, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::optimize::{Evaluation, Limits, Objective, ObjectiveError, PowerChoice};
-use lapa::simulation::Simulation;
+use lapa::simulation::{Event, Simulation};
 
-use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem, records_of};
+use super::{PhaseError, Pilot, limits, pilot_data, pilot_experiment, problem, run_in_memory};
 
 /// Trains anew for every power vector, as the paper's environment does, and judges the noise that
 /// this training asked for. Slow: an evaluation is a whole run.
@@ -23,6 +24,7 @@ pub struct Live {
     pilot: Experiment,
     data: Dataset,
     limits: Limits,
+    warned: BTreeSet<String>,
 }
 
 impl Live {
@@ -33,18 +35,27 @@ impl Live {
         Ok(Self {
             data: pilot_data(experiment, data)?,
             limits: limits(experiment)?,
+            warned: BTreeSet::new(),
             experiment: experiment.clone(),
             pilot,
         })
     }
 
-    fn train(&self, amplitudes: &[f64]) -> Result<Evaluation, PhaseError> {
+    /// The warnings of the trainings so far, each once.
+    pub fn take_warnings(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.warned)
+    }
+
+    fn train(&mut self, amplitudes: &[f64]) -> Result<Evaluation, PhaseError> {
         let mut pilot = self.pilot.clone();
         pilot.transmit.power_w = Powers::Each(amplitudes.iter().map(|p| p * p).collect());
-        let mut federation =
-            Simulation::new(pilot, self.data.clone()).map_err(PhaseError::training)?;
-        // Its warnings are those of the pilot.
-        let records = match records_of(&mut federation, &mut |_| ControlFlow::Continue(())) {
+        let mut federation = Simulation::new(pilot, self.data.clone())?;
+        let records = match run_in_memory(&mut federation, &mut |event| {
+            if let Event::Warning(warning) = event {
+                self.warned.insert(warning.to_owned());
+            }
+            ControlFlow::Continue(())
+        }) {
             // So much noise that training fails is as bad as can be.
             Err(FederationError::Diverged { .. }) => {
                 return Ok(Evaluation {
@@ -53,7 +64,7 @@ impl Live {
                     worst_under_noising: 1.0,
                 });
             }
-            records => records.map_err(PhaseError::training)?,
+            records => records?,
         };
         let pilot = Pilot::new(&federation, &records)?;
         Ok(problem(&self.experiment, &pilot)?.evaluate(amplitudes)?)

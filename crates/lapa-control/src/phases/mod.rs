@@ -7,6 +7,7 @@ mod judge;
 mod live;
 mod pilot;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,16 +18,16 @@ use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
 use lapa::observe::RoundRecord;
-use lapa::optimize::{Limits, OptimizeError, PowerChoice, Progress};
+use lapa::optimize::{Limits, PowerChoice, Progress};
 use lapa::radio::Threshold;
-use lapa::run::{Outcome, Run, RunEvent, RunFolder, Summary, is_free, read_records, read_summary};
-use lapa::simulation::{Event, Simulation};
+use lapa::run::{Outcome, Run, RunError, RunEvent, RunFolder, is_free, read_records, read_summary};
+use lapa::simulation::{Cancelled, Event, Simulation};
 use lapa_privacy::ledger::Ledger;
 
 pub use choice::{Choice, Chooser};
 pub use error::PhaseError;
 use job::rounds;
-pub use job::{Job, Place, Unfinished};
+pub use job::{Destination, InMemory, Job, Unfinished};
 pub use judge::Judgment;
 pub use live::Live;
 pub use pilot::{Pilot, pilot_data, pilot_experiment};
@@ -34,7 +35,7 @@ pub use pilot::{Pilot, pilot_data, pilot_experiment};
 use crate::bound::{self, Constants};
 use crate::power::{NoiseRule, Problem};
 
-/// Event of a staged run. Any listener may break off.
+/// Event of a run and of the pilot and choice before it. Any listener may break off.
 pub enum PhaseEvent<'a> {
     /// Event of the pilot run.
     Pilot(RunEvent<'a>),
@@ -53,21 +54,20 @@ pub enum PhaseEvent<'a> {
     Judged(&'a str),
 }
 
-/// Outcome of a staged run.
-#[derive(Clone, Debug)]
-pub enum PhaseOutcome {
-    /// The run is done.
-    Finished(Box<Summary>),
-    /// The listener broke off during the pilot or the choice; to go on, call [`pilot_and_run`] again.
-    StoppedBefore {
-        /// The folder of the pilot.
-        pilot: PathBuf,
-    },
-    /// The listener broke off during the run.
-    Stopped {
-        /// Rounds done.
-        round: u32,
-    },
+/// A listener that may break off after any event.
+pub(crate) type Listener<'a> = dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()> + 'a;
+
+/// A listener that hears each warning of the pilots once: there may be several, and trainings after them.
+fn warned_once<'a>(
+    on_event: &'a mut Listener<'_>,
+) -> impl FnMut(PhaseEvent<'_>) -> ControlFlow<()> + 'a {
+    let mut heard = BTreeSet::new();
+    move |event| match event {
+        PhaseEvent::Pilot(RunEvent::Warning(text)) if !heard.insert(text.to_owned()) => {
+            ControlFlow::Continue(())
+        }
+        event => on_event(event),
+    }
 }
 
 /// P_min, P_max and P_0 of an experiment.
@@ -179,69 +179,45 @@ fn contraction(experiment: &Experiment, squares: f64) -> Result<f64, PhaseError>
     })
 }
 
-/// The experiment of a staged run that was interrupted before its run began, if there is one.
+/// The experiment of a run that was interrupted in its pilot or choice, if there is one.
 pub fn interrupted(out: &Path) -> Result<Option<Experiment>, PhaseError> {
-    let path = pilot_folder(out).join(STAGED);
+    let path = pilot_folder(out).join(EXPERIMENT);
     if !is_free(out) || !path.is_file() {
         return Ok(None);
     }
     let text = files::read_to_string(&path).map_err(PhaseError::io("read", &path))?;
     let experiment = Experiment::from_toml(&text, &path.display().to_string(), &[]);
-    Ok(Some(experiment.map_err(PhaseError::training)?))
+    Ok(Some(experiment?))
 }
 
-/// The whole experiment, in the pilot's folder.
-const STAGED: &str = "staged.toml";
+/// The experiment of the run, in the pilot's folder.
+const EXPERIMENT: &str = "staged.toml";
 
-/// Runs an experiment in the new folder `out`. Where `control.power` is to be optimized, a pilot
-/// comes first, in a folder beside it, then the choice of powers, then the run with them. A pilot of
-/// the same experiment that is there already goes on, or is used as it is.
+/// A run in the new folder `out` after a pilot, in a folder beside it, and the choice of powers. A pilot
+/// of the same experiment that is there already goes on, or is used as it is.
 ///
 /// A pilot on private data is charged: it and the run share a ledger and its budgets.
-pub fn pilot_and_run(
+fn pilot_and_run(
     experiment: Experiment,
     data: Dataset,
     out: &Path,
-    on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
-) -> Result<PhaseOutcome, PhaseError> {
+    on_event: &mut Listener<'_>,
+) -> Result<Outcome, PhaseError> {
     let experiment = absolute(experiment)?;
-    let optimizer = experiment.control.power;
-    if !experiment.control.needs_pilot() {
-        return rounds(Run::create(experiment, data, out)?, on_event);
-    }
     if !is_free(out) {
-        return Err(lapa::run::RunError::Exists(out.into()).into());
+        return Err(RunError::Exists(out.into()).into());
     }
     check(&experiment)?;
-    let folder = pilot_folder(out);
-    let stopped = || Ok(PhaseOutcome::StoppedBefore { pilot: folder.clone() });
     // Shared by a pilot on private data and its run.
     let ledger = experiment.run.ledger.clone().unwrap_or_else(|| beside(out, "-ledger.db"));
-    let pilots = execute_pilots(&experiment, &data, &folder, Some(ledger.clone()), &mut |event| {
-        on_event(PhaseEvent::Pilot(event))
-    })?;
-    let Some(pilots) = pilots else { return stopped() };
-    let mut chooser = Chooser::new(&experiment, pilots, &data)?;
-    let chosen = chooser.choose(optimizer, &mut |progress| {
-        on_event(PhaseEvent::Optimizing { optimizer, progress })
-    });
-    let choice = match chosen {
-        Err(PhaseError::Optimize(OptimizeError::Cancelled(_))) => {
-            return stopped();
-        }
-        choice => chooser.or_equal(choice?)?,
+    let choice = match pilot_and_choice(&experiment, &data, &pilot_folder(out), &ledger, on_event) {
+        // The pilot's folder can be resumed.
+        Err(PhaseError::Cancelled(_)) => return Ok(Outcome::Stopped { round: 0 }),
+        choice => choice?,
     };
-    if let Some(agent) = chooser.agent() {
-        agent.save(&folder.join("agent.safetensors"))?;
-    }
-    let path = folder.join("power.json");
-    write_json(&path, &choice).map_err(PhaseError::io("write", &path))?;
-    if on_event(PhaseEvent::Chosen(&choice)).is_break() {
-        return stopped();
-    }
     let chosen = with_powers(&experiment, &choice.powers_w, &ledger)?;
     let end = rounds(Run::create(chosen.clone(), data.clone(), out)?, on_event)?;
-    if let PhaseOutcome::Finished(_) = &end
+    if let Outcome::Finished(_) = &end
         && let Some(judged) = judged(chosen, data, out)?
     {
         let path = out.join("power.json");
@@ -250,6 +226,51 @@ pub fn pilot_and_run(
         let _ = on_event(PhaseEvent::Judged(&judged.sentence(choice.over_equal())));
     }
     Ok(end)
+}
+
+/// The choice of powers after pilots in `folder` and beside it; it is kept in `folder`.
+fn pilot_and_choice(
+    experiment: &Experiment,
+    data: &Dataset,
+    folder: &Path,
+    ledger: &Path,
+    on_event: &mut Listener<'_>,
+) -> Result<Choice, PhaseError> {
+    let on_event = &mut warned_once(on_event);
+    let pilots = execute_pilots(experiment, data, folder, Some(ledger.into()), &mut |event| {
+        on_event(PhaseEvent::Pilot(event))
+    })?;
+    let (choice, chooser) = choose(experiment, data, pilots, on_event)?;
+    if let Some(agent) = chooser.agent() {
+        agent.save(&folder.join("agent.safetensors"))?;
+    }
+    let path = folder.join("power.json");
+    write_json(&path, &choice).map_err(PhaseError::io("write", &path))?;
+    go_on(on_event(PhaseEvent::Chosen(&choice)))?;
+    Ok(choice)
+}
+
+/// The choice of the experiment's optimizer, or equal power where that is better on the pilots.
+fn choose(
+    experiment: &Experiment,
+    data: &Dataset,
+    pilots: Vec<Pilot>,
+    on_event: &mut Listener<'_>,
+) -> Result<(Choice, Chooser), PhaseError> {
+    let optimizer = experiment.control.power;
+    let mut chooser = Chooser::new(experiment, pilots, data)?;
+    let choice = chooser.choose(optimizer, &mut |progress| {
+        on_event(PhaseEvent::Optimizing { optimizer, progress })
+    });
+    for warning in chooser.take_warnings() {
+        go_on(on_event(PhaseEvent::Pilot(RunEvent::Warning(&warning))))?;
+    }
+    Ok((chooser.or_equal(choice?)?, chooser))
+}
+
+/// A break of the listener as an error.
+fn go_on(flow: ControlFlow<()>) -> Result<(), Cancelled> {
+    if flow.is_break() { Err(Cancelled) } else { Ok(()) }
 }
 
 /// J of the finished run in `out`; `None` if its records list no devices.
@@ -261,7 +282,7 @@ fn judged(
     // Nothing is released, and nothing is asked of the run's ledger.
     experiment.run.ledger = None;
     experiment.run.entropy = Entropy::Seed;
-    let simulation = Simulation::new(experiment, data).map_err(PhaseError::training)?;
+    let simulation = Simulation::new(experiment, data)?;
     let devices = simulation.books().devices();
     let records = read_records(out, simulation.experiment(), devices)?;
     match Judgment::of(&simulation, &records) {
@@ -287,14 +308,14 @@ pub fn with_powers(
 }
 
 /// Runs the pilots of an experiment, the first in `folder` and others beside it, or goes on with those
-/// that are there; `None` if the listener cancelled. `ledger` is where pilots on private data are charged.
+/// that are there. `ledger` is where pilots on private data are charged.
 pub fn execute_pilots(
     experiment: &Experiment,
     data: &Dataset,
     folder: &Path,
     ledger: Option<PathBuf>,
     on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
-) -> Result<Option<Vec<Pilot>>, PhaseError> {
+) -> Result<Vec<Pilot>, PhaseError> {
     let experiment = &absolute(experiment.clone())?;
     let data = pilot_data(experiment, data)?;
     let pilot = |number: u32| {
@@ -315,7 +336,7 @@ fn execute_pilot(
     data: Dataset,
     folder: &Path,
     on_event: &mut dyn FnMut(RunEvent<'_>) -> ControlFlow<()>,
-) -> Result<Option<Pilot>, PhaseError> {
+) -> Result<Pilot, PhaseError> {
     let run = if is_free(folder) {
         Some(Run::create(wanted.clone(), data.clone(), folder)?)
     } else {
@@ -333,51 +354,49 @@ fn execute_pilot(
             None => Some(Run::resume(there, found, data.clone())?),
         }
     };
-    let staged = folder.join(STAGED);
-    write_atomically(&staged, |file| file.write_all(experiment.to_toml().as_bytes()))
-        .map_err(PhaseError::io("write", &staged))?;
+    let path = folder.join(EXPERIMENT);
+    write_atomically(&path, |file| file.write_all(experiment.to_toml().as_bytes()))
+        .map_err(PhaseError::io("write", &path))?;
     if let Some(run) = run
         && let Outcome::Stopped { .. } = lapa_report::run::execute(run, on_event)?
     {
-        return Ok(None);
+        return Err(Cancelled.into());
     }
-    let federation = Simulation::new(wanted, data).map_err(PhaseError::training)?;
+    let federation = Simulation::new(wanted, data)?;
     let devices = federation.books().devices();
     let records = read_records(folder, federation.experiment(), devices)?;
     let mut pilot = Pilot::new(&federation, &records)?;
     if let Some(factor) = budget_factor(&federation)? {
         pilot.trace = pilot.trace.scaled(factor)?;
     }
-    Ok(Some(pilot))
+    Ok(pilot)
 }
 
-/// Runs the pilots of an experiment without a folder; `None` if the listener cancelled. Those on private
-/// data are charged to `ledger`, and refused without one or on basis certified.
-pub fn pilots_in_memory(
+/// The pilots of an experiment without a folder. Those on private data are charged to `ledger`, and
+/// refused on basis certified.
+fn pilots_in_memory(
     experiment: &Experiment,
     data: &Dataset,
-    ledger: Option<PathBuf>,
-    listener: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-) -> Result<Option<Vec<Pilot>>, PhaseError> {
+    ledger: &Path,
+    on_event: &mut Listener<'_>,
+) -> Result<Vec<Pilot>, PhaseError> {
     check(experiment)?;
-    let is_private = experiment.control.pilot != PilotData::Synthetic;
-    if is_private && (experiment.is_certified() || ledger.is_none()) {
+    if experiment.control.pilot != PilotData::Synthetic && experiment.is_certified() {
         return Err(PhaseError::NoFolder);
     }
     let data = pilot_data(experiment, data)?;
     let pilot = |number: u32| {
-        let pilot = pilot_experiment(experiment, ledger.clone(), number);
-        let mut simulation = Simulation::new(pilot, data.clone()).map_err(PhaseError::training)?;
-        match records_of(&mut simulation, listener) {
-            Err(FederationError::Cancelled(_)) => Ok(None),
-            records => Pilot::new(&simulation, &records.map_err(PhaseError::training)?).map(Some),
-        }
+        let pilot = pilot_experiment(experiment, Some(ledger.into()), number);
+        let mut simulation = Simulation::new(pilot, data.clone())?;
+        let on_event = &mut |event: Event<'_>| on_event(PhaseEvent::Pilot(event.into()));
+        let records = run_in_memory(&mut simulation, on_event)?;
+        Pilot::new(&simulation, &records)
     };
     (0..experiment.control.pilots).map(pilot).collect()
 }
 
 /// Runs a simulation and keeps its records.
-fn records_of(
+fn run_in_memory(
     simulation: &mut Simulation,
     listener: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<RoundRecord>, FederationError> {
@@ -400,8 +419,7 @@ fn expect_releases(folder: &RunFolder, pilot: &Experiment) -> Result<(), PhaseEr
     }
     let name = folder.manifest()?.run;
     let releases = Ledger::open_read_only(path).and_then(|ledger| ledger.releases());
-    let releases = releases.map_err(PhaseError::training)?;
-    let last = releases.iter().filter(|r| r.run.starts_with(&name)).map(|r| r.round).max();
+    let last = releases?.iter().filter(|r| r.run.starts_with(&name)).map(|r| r.round).max();
     if last == Some(pilot.run.rounds) { Ok(()) } else { Err(lost()) }
 }
 
@@ -413,6 +431,6 @@ fn budget_factor(pilot: &Simulation) -> Result<Option<f64>, PhaseError> {
     if fraction == 1.0 {
         return Ok(None);
     }
-    let sigma = |part: f64| pilot.books().even_sigma(0, part).map_err(PhaseError::training);
+    let sigma = |part: f64| pilot.books().even_sigma(0, part).map_err(FederationError::from);
     Ok(sigma(1.0 - fraction)?.zip(sigma(fraction)?).map(|(run, pilot)| run / pilot))
 }

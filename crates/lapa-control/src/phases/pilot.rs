@@ -4,6 +4,7 @@ use lapa::config::{
     Control, Data, Entropy, Experiment, NoiseControl, ObserveDevices, Pilot as PilotData, Powers,
 };
 use lapa::data::{self, DataName, Dataset};
+use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::optimize::PowerChoice;
 use lapa::radio::Links;
@@ -111,13 +112,13 @@ impl Pilot {
             noise_within_scale: budgets.noise_within_scale(),
         };
         for device in 0..budgets.devices() {
-            let scale = budgets.quiet_scale(device).map_err(PhaseError::training)?;
+            let scale = budgets.quiet_scale(device).map_err(FederationError::from)?;
             arrays.quiet_scale_squared.push(scale.ok_or(PhaseError::NoAmplitudes)?.powi(2));
         }
-        let mut links = Links::new(experiment).map_err(PhaseError::training)?;
+        let mut links = Links::new(experiment).map_err(FederationError::from)?;
         for (row, record) in records.iter().enumerate() {
             // Draws the channels of the round.
-            links.of(record.round, &[0]).map_err(PhaseError::training)?;
+            links.of(record.round, &[0]).map_err(FederationError::from)?;
             for device in 0..devices {
                 let part = experiment.transmit.uplink.noise_part();
                 let nu = part * experiment.radio.noise_power_w / links.gain(device as u32);

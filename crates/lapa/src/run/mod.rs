@@ -61,6 +61,15 @@ pub enum RunEvent<'a> {
     Finishing,
 }
 
+impl<'a> From<Event<'a>> for RunEvent<'a> {
+    fn from(event: Event<'a>) -> Self {
+        match event {
+            Event::Warning(warning) => Self::Warning(warning),
+            Event::Round(record) => Self::Round(record),
+        }
+    }
+}
+
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {

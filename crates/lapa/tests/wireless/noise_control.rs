@@ -483,7 +483,7 @@ fn powers_that_nobody_chose_are_refused() {
             error.to_string(),
             format!(
                 "control.power = \"{name}\" has powers chosen after a pilot run, which a single \
-                 run does not have: call lapa_control::pilot_and_run, or set control.power = \"file\""
+                 run does not have: use lapa_control::Job, or set control.power = \"file\""
             )
         );
     }

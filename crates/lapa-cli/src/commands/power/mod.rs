@@ -10,8 +10,8 @@ use clap::builder::PossibleValuesParser;
 use lapa::config::Experiment;
 use lapa::data::Dataset;
 use lapa::optimize::ddpg::Agent;
-use lapa::optimize::{Ddpg, OptimizeError, PowerChoice};
-use lapa::run::{RunFolder, is_free};
+use lapa::optimize::{Ddpg, PowerChoice};
+use lapa::run::{RunEvent, RunFolder, is_free};
 use lapa_control::phases::{
     Choice, Chooser, PhaseError, check, execute_pilots, notes, with_powers,
 };
@@ -112,13 +112,14 @@ fn compare(
     mode.notice("pilot run:");
     let pilots = execute_pilots(experiment, data, &place, Some(ledger.into()), &mut |event| {
         screen.show(event)
-    })?;
+    });
     screen.finish();
-    let Some(pilots) = pilots else {
-        return stopped(&format!(
-            "stopped in the pilot run; continue with --pilot {}",
-            place.display()
-        ));
+    let pilots = match pilots {
+        Err(PhaseError::Cancelled(_)) => {
+            let place = place.display();
+            return stopped(&format!("stopped in the pilot run; continue with --pilot {place}"));
+        }
+        pilots => pilots?,
     };
     let mut chooser = Chooser::new(experiment, pilots, data)?;
     if let Some(agent) = agent {
@@ -132,8 +133,11 @@ fn compare(
             flow()
         });
         progress.finish();
+        for warning in chooser.take_warnings() {
+            let _ = screen.show(RunEvent::Warning(&warning));
+        }
         match choice {
-            Err(PhaseError::Optimize(OptimizeError::Cancelled(_))) => {
+            Err(PhaseError::Cancelled(_)) => {
                 return stopped("stopped; only the pilot run is kept");
             }
             choice => choices.push(choice?),

@@ -1,20 +1,21 @@
 //! `lapa run`: train, show progress, leave a run folder.
 
+mod phases;
 mod report;
 mod screen;
-mod stages;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use lapa::run::RunError;
-use lapa_control::phases::{Job, PhaseEvent, PhaseOutcome, Place, Unfinished, notes};
+use lapa::run::{Outcome as End, RunError};
+use lapa_control::phases::{Destination, Job, PhaseEvent, Unfinished, notes};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{Printing, say};
 use crate::progress::{Mode, patiently};
+use phases::Phases;
 pub(super) use screen::Screen;
 
 /// Train a model across devices and write a run folder
@@ -65,25 +66,25 @@ pub fn execute(arguments: Arguments) -> Outcome {
     stop_on_interrupt("stopping after this round (Ctrl-C again stops at once)")?;
     let mut screen = Screen::new(mode);
     let folder = job.folder().to_path_buf();
-    let mut stages = None;
-    if let Job::Staged { experiment, .. } = &job {
+    let mut phases = None;
+    if let Job::Phases { experiment, .. } = &job {
         notes(experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
-        stages = Some(stages::Stages::new(mode, &experiment.control));
+        phases = Some(Phases::new(mode, &experiment.control));
     }
-    let end = job.execute(&mut |event| match (event, &mut stages) {
+    let end = job.execute(&mut |event| match (event, &mut phases) {
         (PhaseEvent::Run(event), None) => screen.show(event),
-        (event, Some(stages)) => stages.show(event, &mut screen),
+        (event, Some(phases)) => phases.show(event, &mut screen),
         (_, None) => flow(),
     })?;
-    stages.iter_mut().for_each(stages::Stages::finish);
+    phases.iter_mut().for_each(Phases::finish);
     screen.finish();
     match end {
-        PhaseOutcome::Finished(summary) => report::finished(&summary, &screen, &folder, format),
-        PhaseOutcome::Stopped { round } => {
-            report::stopped(&format!("stopped after round {round}"), &folder, format)
+        End::Finished(summary) => report::finished(&summary, &screen, &folder, format),
+        End::Stopped { round: 0 } => {
+            report::stopped("stopped before the first round", &folder, format)
         }
-        PhaseOutcome::StoppedBefore { .. } => {
-            report::stopped("stopped before the run", &folder, format)
+        End::Stopped { round } => {
+            report::stopped(&format!("stopped after round {round}"), &folder, format)
         }
     }
 }
@@ -116,7 +117,8 @@ fn create(arguments: &Arguments, mode: Mode) -> Result<Job, Failure> {
     let threads = arguments.threads.map(|threads| format!("run.threads={threads}"));
     let (experiment, data) = arguments.source.prepare(threads, mode)?;
     let numbered = Path::new("runs").join(arguments.source.name());
-    let place = arguments.out.as_deref().map_or(Place::Numbered(&numbered), Place::At);
+    let place =
+        arguments.out.as_deref().map_or(Destination::Numbered(&numbered), Destination::Folder);
     Ok(patiently(mode, "preparing the run", || Job::create(experiment, data, place))?)
 }
 

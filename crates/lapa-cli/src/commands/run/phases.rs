@@ -10,15 +10,15 @@ use super::screen::Screen;
 use crate::commands::power;
 use crate::progress::{ChoiceProgress, Mode};
 
-/// Shows which of the three stages a staged run is in.
-pub struct Stages {
+/// Shows which of its three phases a run is in.
+pub struct Phases {
     mode: Mode,
     pilot: &'static str,
     reached: u32,
     choice: Option<ChoiceProgress>,
 }
 
-impl Stages {
+impl Phases {
     pub fn new(mode: Mode, control: &Control) -> Self {
         let pilot = match control.pilot {
             Pilot::Synthetic => "pilot run on synthetic digits (costs no privacy)",
@@ -56,10 +56,10 @@ impl Stages {
         flow()
     }
 
-    fn reach(&mut self, stage: u32, what: &str) {
-        if self.reached < stage {
-            self.reached = stage;
-            self.mode.notice(&format!("phase {stage} of 3: {what}"));
+    fn reach(&mut self, phase: u32, what: &str) {
+        if self.reached < phase {
+            self.reached = phase;
+            self.mode.notice(&format!("phase {phase} of 3: {what}"));
         }
     }
 
