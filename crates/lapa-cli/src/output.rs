@@ -35,6 +35,22 @@ pub struct Printing {
     pub format: Format,
 }
 
+/// The flag of a command that shows no progress.
+#[derive(Args)]
+pub struct Formatted {
+    /// Output format.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// The flag of a command that draws.
+#[derive(Args)]
+pub struct PlotFolder {
+    /// Folder for the plots.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+}
+
 /// Prints a result in the wanted format; the exit code is that of success.
 pub fn print(format: Format, value: &impl Serialize, text: impl FnOnce() -> String) -> Outcome {
     match format {
@@ -46,14 +62,14 @@ pub fn print(format: Format, value: &impl Serialize, text: impl FnOnce() -> Stri
 
 /// Prints a value as pretty JSON.
 pub fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
+    let text = serde_json::to_string_pretty(value)?;
     text_out(&format!("{text}\n"))
 }
 
 /// Prints text. A reader that went away (`lapa … | head`) is not an error.
 pub fn text_out(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(visible(text).as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use lapa::blame::Blame;
 use lapa::files::{Folder, checksum};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,8 @@ pub struct StoreError {
     path: PathBuf,
     source: std::io::Error,
 }
+
+impl Blame for StoreError {}
 
 /// A file of the folder.
 #[derive(Serialize, Deserialize)]

@@ -4,15 +4,20 @@
 use std::error::Error;
 
 use lapa_privacy::ledger::LedgerError;
+use lapa_wireless::uplink::UplinkError;
 
 use crate::budget::PrivacyError;
 use crate::config::ConfigError;
 use crate::data::DataError;
 use crate::error::FederationError;
+use crate::model::ModelError;
+use crate::optimize::ObjectiveError;
+use crate::optimize::ddpg::{AgentError, SavedError};
 use crate::partition::PartitionError;
 use crate::radio::LinkError;
 use crate::remote::RemoteError;
 use crate::run::RunError;
+use crate::simulation::ExactLossError;
 
 /// The blame for an error.
 pub trait Blame: Error {
@@ -94,13 +99,40 @@ alike! {
     PartitionError: true, Other;
     LinkError: true, Config;
     DataError: false, Data;
-    LedgerError: false, Ledger;
+    ModelError: true, Config;
+    UplinkError: true, Config;
+    ObjectiveError: false, Other;
+    AgentError: false, Other;
+    std::io::Error: false, Other;
+    serde_json::Error: false, Other;
     lapa_privacy::Overspent: false, Refused;
     lapa_privacy::AccountError: false, Other;
     lapa_privacy::OutOfRange: false, Other;
     lapa_privacy::allocate::AllocateError: false, Other;
     lapa_privacy::sampler::ClipError: false, Other;
     lapa_privacy::sampler::EntropyError: false, Other;
+}
+
+impl Blame for LedgerError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Missing(_) | Self::NotALedger { .. } | Self::NotAFile(_))
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Ledger
+    }
+}
+
+impl Blame for SavedError {
+    fn is_usage(&self) -> bool {
+        !matches!(self, Self::Io { .. })
+    }
+}
+
+impl Blame for ExactLossError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::NotASimulation)
+    }
 }
 
 impl Blame for PrivacyError {

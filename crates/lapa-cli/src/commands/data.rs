@@ -5,7 +5,7 @@ use lapa::data::{CacheState, DataInfo, DataName};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Column, Format, Printing};
+use crate::output::{self, Column, Format, Formatted, Printing};
 use crate::progress::{FetchProgress, Mode};
 
 /// List, fetch and locate data sets.
@@ -16,9 +16,8 @@ use crate::progress::{FetchProgress, Mode};
 pub enum Command {
     /// List the data sets and their state in the cache.
     List {
-        /// Output format.
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        #[command(flatten)]
+        formatted: Formatted,
     },
     /// Fetch a data set into the cache.
     ///
@@ -32,19 +31,20 @@ pub enum Command {
     },
     /// Print the cache folder.
     Path {
-        /// Output format.
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        #[command(flatten)]
+        formatted: Formatted,
     },
 }
 
 pub fn execute(command: Command) -> Outcome {
     match command {
-        Command::List { format } => list(format),
+        Command::List { formatted } => list(formatted.format),
         Command::Get { name, printing } => get(name, &printing),
-        Command::Path { format } => {
+        Command::Path { formatted } => {
             let path = lapa::data::cache_dir()?;
-            output::print(format, &json!({ "path": path }), || format!("{}\n", path.display()))
+            output::print(formatted.format, &json!({ "path": path }), || {
+                format!("{}\n", path.display())
+            })
         }
     }
 }

@@ -73,13 +73,13 @@ pub fn execute(command: Command) -> Outcome {
 #[cfg(unix)]
 fn run(mut program: Process) -> Outcome {
     use std::os::unix::process::CommandExt;
-    Err(Failure::failed(program.exec()))
+    Err(program.exec().into())
 }
 
 /// Runs the program and passes on its exit code.
 #[cfg(not(unix))]
 fn run(mut program: Process) -> Outcome {
-    let status = program.status().map_err(Failure::failed)?;
+    let status = program.status()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
 }

@@ -49,7 +49,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         }
         _ => Failure::usage(format!("cannot write {shown}: {error}")),
     })?;
-    file.write_all(template.as_bytes()).map_err(Failure::failed)?;
+    file.write_all(template.as_bytes())?;
     output::text_out(&format!("wrote {shown}; next: lapa run {shown}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use lapa::partition::{Records, Row};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format, count, paths};
+use crate::output::{self, Formatted, PlotFolder, count, paths};
 use crate::progress::{Mode, patiently};
 
 /// Show how the samples and labels are split over the devices.
@@ -19,12 +19,10 @@ use crate::progress::{Mode, patiently};
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// Folder for the plots.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    plots: PlotFolder,
+    #[command(flatten)]
+    formatted: Formatted,
 }
 
 /// Devices that are drawn, and listed as JSON; of more, the plot counts sizes, and the list is the table's.
@@ -43,7 +41,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let listed =
         if sizes.len() > MOST_DRAWN { output::ends(&sizes) } else { (0..sizes.len()).collect() };
     let rows: Vec<Row> = listed.into_iter().map(row).collect();
-    let plots = patiently(mode, "drawing", || draw(&rows, &sizes, &arguments.out))?;
+    let plots = patiently(mode, "drawing", || draw(&rows, &sizes, &arguments.plots.out))?;
     let samples: f64 = sizes.iter().sum();
     let value = json!({
         "devices": rows,
@@ -52,7 +50,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         "sizes": Quantiles::of(sizes.iter().copied()),
         "plots": plots,
     });
-    output::print(arguments.format, &value, || text(data.classes, &sizes, row, &plots))
+    output::print(arguments.formatted.format, &value, || text(data.classes, &sizes, row, &plots))
 }
 
 fn draw(rows: &[Row], sizes: &[f64], folder: &Path) -> Result<[PathBuf; 2], Failure> {

@@ -7,7 +7,7 @@ use lapa_study::report::run::FinishedRun;
 use serde_json::json;
 
 use crate::failure::Outcome;
-use crate::output::{self, Format};
+use crate::output::{self, Formatted};
 
 /// Write a finished run as one HTML page, and its curves for TensorBoard
 ///
@@ -30,20 +30,23 @@ pub struct Arguments {
     /// File of the page, overwritten if it exists [default: DIR/report.html].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    formatted: Formatted,
 }
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let run = FinishedRun::open(&arguments.dir)?;
     let page = run.write_page(arguments.out.as_deref())?;
     let events = arguments.tensorboard.then(|| run.write_tensorboard()).transpose()?;
-    output::print(arguments.format, &json!({ "report": page, "tensorboard": events }), || {
-        let mut text = format!("Report: {} (open it in a browser)\n", page.display());
-        if let Some(events) = events.as_deref().and_then(|file| file.parent()) {
-            text += &format!("Curves: {0} (tensorboard --logdir {0})\n", events.display());
-        }
-        text
-    })
+    output::print(
+        arguments.formatted.format,
+        &json!({ "report": page, "tensorboard": events }),
+        || {
+            let mut text = format!("Report: {} (open it in a browser)\n", page.display());
+            if let Some(events) = events.as_deref().and_then(|file| file.parent()) {
+                text += &format!("Curves: {0} (tensorboard --logdir {0})\n", events.display());
+            }
+            text
+        },
+    )
 }

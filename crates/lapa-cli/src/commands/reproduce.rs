@@ -175,7 +175,7 @@ fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) ->
             complexity = paper::measure_complexity(&mut flow)?;
         }
         let evidence = Evidence { settings, results: &executed.results, complexity };
-        let verdicts = paper::write_all(out, &selection, &evidence).map_err(Failure::failed)?;
+        let verdicts = paper::write_all(out, &selection, &evidence)?;
         report(&verdicts, &executed, out, arguments.printing.format)?;
     }
     finish(&executed, out)
@@ -208,7 +208,7 @@ fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> 
     let executed = run_cells(&cells, out, arguments.threads, mode)?;
     if !executed.stopped {
         let evidence = Evidence { settings, results: &executed.results, complexity: None };
-        let rows = comparison.write(out, &evidence).map_err(Failure::failed)?;
+        let rows = comparison.write(out, &evidence)?;
         let value = json!({ "folder": out, "rows": rows });
         output::print(arguments.printing.format, &value, || {
             let header =

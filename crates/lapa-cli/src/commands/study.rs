@@ -45,7 +45,7 @@ pub fn run_loaded(
     mode: Mode,
 ) -> Result<Executed, Failure> {
     create_folder(out)?;
-    let store = Store::open(out).map_err(Failure::failed)?;
+    let store = Store::open(out)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let threads = threads.map_or(cores, |threads| threads as usize);
     let works: Vec<f64> =
@@ -84,15 +84,14 @@ pub fn run_loaded(
             }
         }
         flow()
-    })
-    .map_err(Failure::failed)?;
+    })?;
     progress.end();
     Ok(executed)
 }
 
 /// Results that the folder `out` has of some cells.
 pub fn results(cells: &[Cell], out: &Path) -> Result<Results, Failure> {
-    Ok(Results::read(&Store::open(out).map_err(Failure::failed)?, cells))
+    Ok(Results::read(&Store::open(out)?, cells))
 }
 
 /// The exit code, with a word on what is missing.

@@ -76,7 +76,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let plots = out.join("plots");
     create_folder(&plots)?;
     let plots = swept.plot(&plots)?;
-    let mut value = serde_json::to_value(&swept).map_err(Failure::failed)?;
+    let mut value = serde_json::to_value(&swept)?;
     value["folder"] = json!(out);
     output::print(arguments.printing.format, &value, || text(&swept, &plots, &out))?;
     let any_failed = swept.failures().next().is_some();

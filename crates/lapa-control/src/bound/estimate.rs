@@ -4,6 +4,7 @@
 //! ([`Simulation::study`](lapa::simulation::Simulation::study)). Models here are not strongly
 //! convex, so these are estimates along one path, not constants.
 
+use lapa::blame::Blame;
 use lapa::observe::{Quantiles, number};
 use serde::Serialize;
 
@@ -110,6 +111,8 @@ pub enum EstimateError {
     #[error("the model or its loss did not change in the pilot run, so nothing can be estimated")]
     NoChange,
 }
+
+impl Blame for EstimateError {}
 
 impl Estimates {
     /// Estimate from the path of a pilot run in the order of its rounds, which starts at w⁰, and the

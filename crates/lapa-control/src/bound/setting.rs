@@ -1,5 +1,6 @@
 //! Every symbol of the bound, checked.
 
+use lapa::blame::Blame;
 use lapa::config::BoundForm;
 
 /// Weights may sum to 1 up to this.
@@ -176,6 +177,8 @@ pub enum BoundError {
         value: f64,
     },
 }
+
+impl Blame for BoundError {}
 
 fn name(form: BoundForm) -> &'static str {
     match form {

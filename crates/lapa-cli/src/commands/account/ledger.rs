@@ -12,7 +12,7 @@ use lapa_privacy::{AccountError, Event, Mechanism};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::{self, Column, Format, count as count_of, or_dash, wrap};
 
 /// One device's releases, costed.
@@ -62,11 +62,11 @@ pub fn execute(path: &Path, format: Format) -> Outcome {
     // The folder of a run has its ledger inside.
     let inside = path.join("ledger.db");
     let path = if inside.is_file() { &inside } else { path };
-    let ledger = Ledger::open_read_only(path).map_err(|e| Failure::usage(e.to_string()))?;
-    let (devices, silent) = read(&ledger).map_err(Failure::failed)?;
+    let ledger = Ledger::open_read_only(path)?;
+    let (devices, silent) = read(&ledger)?;
     let mut known = Known::new();
     let rows = devices.iter().map(|(key, device)| device.row(key, &mut known));
-    let rows: Vec<Row> = rows.collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let rows: Vec<Row> = rows.collect::<Result<_, _>>()?;
     let meaning = BTreeMap::from(MEANING);
     let value = json!({ "ledger": path, "meaning": meaning, "devices": rows, "unlisted": silent });
     output::print(format, &value, || text(path, &rows, silent))

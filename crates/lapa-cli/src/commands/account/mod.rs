@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::Format;
+use crate::output::Formatted;
 
 /// Compute ε from σ or σ from ε with six accountants, or the ε spent in a ledger
 ///
@@ -57,9 +57,8 @@ pub struct Arguments {
         conflicts_with_all = ["rounds", "sampling_rate", "adjacency", "delta"]
     )]
     ledger: Option<PathBuf>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    formatted: Formatted,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -107,7 +106,7 @@ fn delta(text: &str) -> Result<f64, String> {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     if let Some(path) = &arguments.ledger {
-        return ledger::execute(path, arguments.format);
+        return ledger::execute(path, arguments.formatted.format);
     }
     let (Some(rounds), Some(delta)) = (arguments.rounds, arguments.delta) else {
         return Err(Failure::usage("--rounds and --delta are required"));
@@ -119,6 +118,6 @@ pub fn execute(arguments: Arguments) -> Outcome {
         rate: arguments.sampling_rate,
         adjacency: arguments.adjacency.unwrap_or(Adjacency::ZeroOut).into(),
         delta,
-        format: arguments.format,
+        format: arguments.formatted.format,
     })
 }

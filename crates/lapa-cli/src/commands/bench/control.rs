@@ -30,7 +30,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<(), Failure> {
                 let repeats = 15_000 / devices;
                 let start = lapa::clock::now();
                 for _ in 0..repeats {
-                    black_box(problem.evaluate(black_box(&amplitudes)).map_err(Failure::failed)?);
+                    black_box(problem.evaluate(black_box(&amplitudes))?);
                 }
                 times.push(1e6 * start.elapsed().as_secs_f64() / repeats as f64);
             }
@@ -79,7 +79,7 @@ impl Training {
         let learning =
             Learning { discount: 0.99, soft_update: 0.005, actor_rate: 1e-3, critic_rate: 1e-3 };
         Ok(Self {
-            agent: Agent::new(sizes, learning, &mut rng).map_err(Failure::failed)?,
+            agent: Agent::new(sizes, learning, &mut rng)?,
             replay: Replay::new(STATES, ACTIONS, 100_000),
             rng,
             batch_size,

@@ -41,16 +41,14 @@ fn shares(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let data = bench.data;
     let experiment = experiment(&[])?;
     let links = links(&experiment)?;
-    let network = network(&experiment.model, data.train.rows, data.train.cols, data.classes)
-        .map_err(Failure::failed)?;
+    let network = network(&experiment.model, data.train.rows, data.train.cols, data.classes)?;
     let mut update = vec![0f32; network.parameter_count()];
-    add_gaussian(&mut update, SIGMA, &mut stream(0, Purpose::Noise, 1, 0))
-        .map_err(Failure::failed)?;
-    let quantizer = Quantizer::new(BITS, RANGE).map_err(Failure::failed)?;
+    add_gaussian(&mut update, SIGMA, &mut stream(0, Purpose::Noise, 1, 0))?;
+    let quantizer = Quantizer::new(BITS, RANGE)?;
     let analog = links.iter().map(|link| Analog::new(SIGMA, link.sinr));
-    let analog: Vec<Analog> = analog.collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let analog: Vec<Analog> = analog.collect::<Result<_, _>>()?;
     let digital = links.iter().map(|link| Digital::new(quantizer, Modulation::Qpsk, link.sinr));
-    let digital: Vec<Digital> = digital.collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let digital: Vec<Digital> = digital.collect::<Result<_, _>>()?;
     let mut one = federation(data, 1)?;
     let mut failed = None;
     // Sending changes what is sent, so each turn has a copy; its time counts as well.
@@ -81,7 +79,7 @@ fn shares(bench: &mut Bench<'_>) -> Result<(), Failure> {
         ],
     );
     if let Some(error) = failed {
-        return Err(Failure::failed(error));
+        return Err(error.into());
     }
     bench.add("analog_share", median_ratio(&analog, &round));
     bench.add("digital_share", median_ratio(&digital, &round));

@@ -19,7 +19,7 @@ use lapa_privacy::sampler::add_gaussian;
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Format};
+use crate::output::{self, Format, Formatted};
 use crate::progress::Mode;
 
 /// Measure the engine's speed on this machine.
@@ -43,9 +43,8 @@ pub struct Arguments {
     /// Seconds per figure.
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    formatted: Formatted,
 }
 
 /// A part of the benchmark.
@@ -78,7 +77,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub fn execute(arguments: Arguments) -> Outcome {
-    let mode = Mode::choose(arguments.format == Format::Json);
+    let mode = Mode::choose(arguments.formatted.format == Format::Json);
     let started = lapa::clock::now();
     let mnist = Data { name: DataName::Mnist, classes: None };
     let (data, loading) = match super::load_data(&mnist, mode) {
@@ -103,7 +102,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
             measure(&mut bench)?;
         }
     }
-    output::print(arguments.format, &bench.figures, || text(&bench.figures))
+    output::print(arguments.formatted.format, &bench.figures, || text(&bench.figures))
 }
 
 /// Conditions of the measurements, and the figures so far.
@@ -151,7 +150,7 @@ fn median_ratio(a: &[f64], b: &[f64]) -> f64 {
 
 fn worker(norm: Norm, data: &Dataset) -> Result<(Worker, Vec<f32>), Failure> {
     let shape = Shape::new(1, data.train.rows, data.train.cols);
-    let network = Network::new(shape, &cnn(norm, data.classes)).map_err(Failure::failed)?;
+    let network = Network::new(shape, &cnn(norm, data.classes))?;
     let parameters = network.initial_parameters(&mut stream(0, Purpose::ModelInit, 0, 0));
     Ok((Worker::new(Arc::new(network)), parameters))
 }
@@ -220,7 +219,7 @@ fn federation(data: &Dataset, threads: u32) -> Result<Simulation, Failure> {
         format!("partition.mix.non_iid_samples={sizes}"),
     ];
     let experiment = Experiment::from_toml("", "bench", &super::overrides(&flags)?)?;
-    Simulation::new(experiment, data.clone()).map_err(Failure::failed)
+    Ok(Simulation::new(experiment, data.clone())?)
 }
 
 /// Rounds on one thread and on `threads`, beside the bare gradients of the same batches.
@@ -261,7 +260,7 @@ fn rounds(bench: &mut Bench<'_>) -> Result<(), Failure> {
         ],
     );
     if let Some(error) = failed.take() {
-        return Err(Failure::failed(error));
+        return Err(error.into());
     }
     let samples: usize = batches.iter().map(Vec::len).sum();
     for (name, value) in [
@@ -281,7 +280,7 @@ fn rounds(bench: &mut Bench<'_>) -> Result<(), Failure> {
 /// Costs that a user notices: loading, start-up, and the memory of a run.
 fn process(bench: &mut Bench<'_>) -> Result<(), Failure> {
     bench.add("load_mnist_seconds", json!(bench.loading));
-    let lapa = std::env::current_exe().map_err(Failure::failed)?;
+    let lapa = std::env::current_exe()?;
     let help = || Command::new(&lapa).arg("--help").output();
     let [seconds] = turns(
         Duration::ZERO,
@@ -300,7 +299,7 @@ fn process(bench: &mut Bench<'_>) -> Result<(), Failure> {
 
 /// The summary of a run with these changes of the quickstart, in a process of its own.
 fn short_run(changes: &[String]) -> Result<Value, Failure> {
-    let lapa = std::env::current_exe().map_err(Failure::failed)?;
+    let lapa = std::env::current_exe()?;
     let folder = std::env::temp_dir().join(format!("lapa-bench-{}", std::process::id()));
     let mut run = Command::new(lapa);
     run.args(["run", "--quiet", "--format", "json", "--out"]).arg(&folder);
@@ -308,12 +307,12 @@ fn short_run(changes: &[String]) -> Result<Value, Failure> {
     let output = run.output();
     // Only our own temporary folder; nothing depends on whether it goes.
     let _ = std::fs::remove_dir_all(&folder);
-    let output = output.map_err(Failure::failed)?;
+    let output = output?;
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(Failure::failed(std::io::Error::other(reason)));
+        return Err(std::io::Error::other(reason).into());
     }
-    serde_json::from_slice(&output.stdout).map_err(Failure::failed)
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 fn text(figures: &Map<String, Value>) -> String {

@@ -4,7 +4,6 @@ mod report;
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
 use clap::Args;
 use lapa::config::{Entropy, ObserveDevices};
@@ -16,7 +15,7 @@ use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theo
 use lapa_control::phases::{MOST_CELLS, PhaseError};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, Printing};
+use crate::output::{self, PlotFolder, Printing};
 use crate::progress::{Mode, RoundProgress, patiently};
 use report::Report;
 
@@ -50,9 +49,8 @@ use report::Report;
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// Folder for the plots.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
+    #[command(flatten)]
+    plots: PlotFolder,
     /// Most samples per device, evenly spaced.
     #[arg(long, value_name = "N", default_value = "500")]
     samples: NonZeroUsize,
@@ -73,13 +71,13 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
     if experiment.run.entropy == Entropy::Os {
         // Before anything takes time.
-        return Err(study(ExactLossError::NotASimulation));
+        return Err(ExactLossError::NotASimulation.into());
     }
     let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
     if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
         return Err(PhaseError::TooLong { rounds, devices }.into());
     }
-    let folder = &arguments.out;
+    let folder = &arguments.plots.out;
     super::create_folder(folder)?;
     // The bound needs every device.
     experiment.observe.devices = ObserveDevices::List;
@@ -113,13 +111,6 @@ fn check_size(federation: &Simulation) -> Result<(), Failure> {
         "the model has {parameters} parameters: its models and gradients along the run need \
          {needed} bytes; the limit is {MOST_BYTES}"
     )))
-}
-
-fn study(error: ExactLossError) -> Failure {
-    match error {
-        ExactLossError::NotASimulation => Failure::usage(error.to_string()),
-        _ => Failure::failed(error),
-    }
 }
 
 /// A run in memory, with its models at some rounds.
@@ -183,14 +174,13 @@ impl Pilot {
             })
         };
         let points: Vec<Point> =
-            self.models.iter().map(point).collect::<Result<_, _>>().map_err(study)?;
+            self.models.iter().map(point).collect::<Result<_, ExactLossError>>()?;
         let curvature = |place: usize| {
             let point = &points[place * (points.len() - 1) / (CURVATURES - 1)];
             curvature(point, ITERATIONS, |parameters| at(parameters).map(|study| study.gradient))
         };
-        let curvatures: Vec<_> =
-            (0..CURVATURES).map(curvature).collect::<Result<_, _>>().map_err(study)?;
-        let estimates = Estimates::from_pilot(&points, &curvatures).map_err(Failure::failed)?;
+        let curvatures: Vec<_> = (0..CURVATURES).map(curvature).collect::<Result<_, _>>()?;
+        let estimates = Estimates::from_pilot(&points, &curvatures)?;
         Ok((points, estimates))
     }
 }

@@ -159,7 +159,7 @@ impl Report {
     }
 
     pub fn json(&self, plots: &[PathBuf; 2]) -> Result<Value, Failure> {
-        let mut value = serde_json::to_value(self).map_err(Failure::failed)?;
+        let mut value = serde_json::to_value(self)?;
         value["plots"] = serde_json::json!(plots);
         Ok(value)
     }
@@ -270,8 +270,7 @@ impl Form {
         let constants = &setting.constants;
         // Rounding may leave a little more than 1 of a single device's weight.
         let squared_weights = setting.squared_weights().min(1.0);
-        let condition =
-            RateCondition::new(form, constants, squared_weights).map_err(Failure::failed)?;
+        let condition = RateCondition::new(form, constants, squared_weights)?;
         let bound = match form {
             BoundForm::Printed => printed(setting, None),
             BoundForm::Corrected => corrected(setting),

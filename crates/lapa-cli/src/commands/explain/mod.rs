@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;
-use crate::output::{self, Format, count, wrap};
+use crate::output::{self, Formatted, count, wrap};
 
 /// Explain the privacy of a run in plain words
 ///
@@ -34,9 +34,8 @@ pub struct Arguments {
     /// Folder of a run, finished or not.
     #[arg(value_name = "RUN")]
     folder: PathBuf,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    formatted: Formatted,
 }
 
 /// Privacy figures of a run; `None` where a run in progress does not tell.
@@ -183,7 +182,7 @@ struct Explained {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let run = Explained::read(arguments.folder)?;
-    output::print(arguments.format, &run.json(), || run.text())
+    output::print(arguments.formatted.format, &run.json(), || run.text())
 }
 
 impl Explained {

@@ -3,15 +3,13 @@
 mod sweep;
 mod table;
 
-use std::path::PathBuf;
-
 use clap::Args;
 use lapa::config::{Aggregate, Experiment};
 use lapa::radio::{Link, LinkError, Links, Threshold};
 use serde_json::{Map, Value};
 
 use crate::failure::Outcome;
-use crate::output::Format;
+use crate::output::{Formatted, PlotFolder};
 use crate::progress::{Mode, patiently};
 
 /// Show the radio link of each device: distance, path loss, SINR, symbol error rate
@@ -42,12 +40,10 @@ use crate::progress::{Mode, patiently};
 pub struct Arguments {
     #[command(flatten)]
     source: super::Source,
-    /// Folder for the plots.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    plots: PlotFolder,
+    #[command(flatten)]
+    formatted: Formatted,
     /// Round whose fading is shown; see radio.redraw_every.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     round: u32,
@@ -58,7 +54,8 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Outcome {
     let experiment = arguments.source.experiment()?;
-    let Arguments { out, format, round, .. } = arguments;
+    let Arguments { plots: PlotFolder { out }, formatted: Formatted { format }, round, .. } =
+        arguments;
     let (mode, what) = (Mode::choose(false), "computing the links");
     if let Some(quantity) = arguments.sweep {
         let sweep = patiently(mode, what, || sweep::Sweep::new(&experiment, round, quantity))?;

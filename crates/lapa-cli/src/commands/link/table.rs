@@ -60,19 +60,16 @@ pub struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub fn new(experiment: &'a Experiment, round: u32) -> Result<Self, Failure> {
-        fn usage(error: impl std::error::Error) -> Failure {
-            Failure::usage(error.to_string())
-        }
         let (places, links) = super::links(experiment, round)?;
         let (rows, cols, classes) = SHAPE;
-        let network = network(&experiment.model, rows, cols, classes).map_err(usage)?;
+        let network = network(&experiment.model, rows, cols, classes)?;
         let coordinates = network.parameter_count();
         let mut transmit = experiment.transmit.clone();
         if transmit.uplink.is_ideal() {
             // It costs nothing; what the links would cost says more.
             transmit.uplink = UplinkConfig::Analog(AnalogConfig::default());
         }
-        let uplink = transmit.uplink.build(&transmit).map_err(usage)?;
+        let uplink = transmit.uplink.build(&transmit)?;
         let limits = limits(&experiment.aggregate);
         let threshold = experiment.aggregate.threshold;
         let ideal = experiment.transmit.uplink.is_ideal();
@@ -80,7 +77,7 @@ impl<'a> Table<'a> {
         let sends = |link: &Link| all || link.passes(&threshold);
         let row = |link: &Link| -> Result<Row, Failure> {
             let device = link.device;
-            let cost = uplink.airtime(&transmit, coordinates, &[*link]).map_err(usage)?;
+            let cost = uplink.airtime(&transmit, coordinates, &[*link])?;
             Ok(Row {
                 device,
                 region: places.placement(device).region.map(|region| region + 1),
@@ -99,7 +96,7 @@ impl<'a> Table<'a> {
         };
         let rows = links.iter().map(row).collect::<Result<_, _>>()?;
         let senders: Vec<Link> = links.iter().filter(|link| sends(link)).copied().collect();
-        let cost = uplink.airtime(&transmit, coordinates, &senders).map_err(usage)?;
+        let cost = uplink.airtime(&transmit, coordinates, &senders)?;
         let (bytes, round) = (uplink.bytes(coordinates), (senders.len(), cost));
         Ok(Self { experiment, places, links, limits, rows, coordinates, bytes, round })
     }

@@ -146,7 +146,7 @@ fn compare(
     let best = best(&choices, arguments.choose.as_deref());
     show::write(&choices, out)?;
     if let Some(agent) = chooser.agent() {
-        agent.save(&out.join("agent.safetensors")).map_err(Failure::failed)?;
+        agent.save(&out.join("agent.safetensors"))?;
     }
     if let Some(best) = best {
         let text = with_powers(experiment, &best.powers_w, ledger)?.to_toml();

@@ -110,7 +110,7 @@ const MOST_SHOWN: f64 = 10.0;
 
 /// Writes power.json and the plots.
 pub fn write(choices: &[Choice], out: &Path) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(choices).map_err(Failure::failed)? + "\n";
+    let text = serde_json::to_string_pretty(choices)? + "\n";
     write_text(&out.join("power.json"), &text)?;
     let most = choices.iter().map(|choice| choice.evaluations).max().unwrap_or(1) as f64;
     let mut curves =

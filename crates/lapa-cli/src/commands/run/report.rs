@@ -52,7 +52,7 @@ pub fn link_table(devices: &DeviceRecords) -> String {
 }
 
 pub fn finished(summary: &Summary, screen: &Screen, folder: &Path, format: Format) -> Outcome {
-    let mut value = serde_json::to_value(summary).map_err(Failure::failed)?;
+    let mut value = serde_json::to_value(summary)?;
     value["folder"] = json!(folder);
     value["peak_memory_mb"] = json!(peak_memory_mb());
     output::print(format, &value, || text(summary, screen, folder))
