@@ -40,7 +40,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "atomic budget data device federation files model observe partition pool radio round \
          run seed simulation station",
     ),
-    ("blame", "budget data partition radio remote run"),
+    ("blame", "budget data model optimize partition radio remote run simulation"),
 ];
 
 /// Modules that all others may import: the words of configurations and errors, and the one clock.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use lapa_privacy::accountant::{Accountant, Advanced, Gdp, Naive, Pld, Rdp, Zcdp};
+use lapa_privacy::accountant::{ACCOUNTANTS, Named, Pld, composed};
 use lapa_privacy::calibrate::noise_multiplier;
 use lapa_privacy::{
     AccountError, Adjacency, Budget, Decision, Filter as Inner, FilterKind, Mechanism,
@@ -14,17 +14,6 @@ use pyo3::types::PyDict;
 use crate::convert::lock;
 use crate::error::Raise;
 
-type Maker = fn() -> Box<dyn Accountant>;
-
-const ACCOUNTANTS: [(&str, Maker); 6] = [
-    ("naive", || Box::new(Naive::new())),
-    ("advanced", || Box::new(Advanced::new())),
-    ("zcdp", || Box::new(Zcdp::new())),
-    ("rdp", || Box::new(Rdp::default())),
-    ("gdp", || Box::new(Gdp::new())),
-    ("pld", || Box::new(Pld::default())),
-];
-
 /// Relation of neighboring data sets, by its name.
 pub fn adjacency(name: &str) -> PyResult<Adjacency> {
     serde_json::from_value(name.into()).map_err(|_| {
@@ -32,16 +21,6 @@ pub fn adjacency(name: &str) -> PyResult<Adjacency> {
             "adjacency = \"{name}\": expected \"zero-out\", \"add-remove\" or \"replace-one\""
         ))
     })
-}
-
-/// The mechanism with σ in units of the most that one record can change (sampled: can add).
-pub fn mechanism(rate: Option<f64>, sigma: f64, adjacency: Adjacency) -> Mechanism {
-    let unit = match rate {
-        None => Mechanism::Gaussian { noise_multiplier: 1.0 },
-        Some(rate) => Mechanism::poisson(rate, 1.0, adjacency),
-    };
-    // Replacing a record moves a full batch by twice what one record adds.
-    unit.with_noise(sigma * unit.noise_multiplier())
 }
 
 /// ε of noise, by every accountant.
@@ -73,14 +52,13 @@ pub fn account<'py>(
         _ => return Err(PyTypeError::new_err("expected either sigma or events")),
     };
     let all: Vec<(&str, Result<f64, AccountError>)> = py.detach(|| {
-        let epsilon = |(name, new): &(&'static str, Maker)| {
-            let mut accountant = new();
-            let composed = events.iter().try_for_each(|&(rate, sigma, rounds)| {
-                accountant.compose(&mechanism(rate, sigma, adjacency), rounds)
+        let epsilon = |Named { name, new, .. }: Named| {
+            let releases = events.iter().map(|&(rate, sigma, rounds)| {
+                (Mechanism::gaussian(rate, sigma, adjacency), rounds)
             });
-            (*name, composed.and_then(|()| accountant.epsilon(delta)))
+            (name, composed(new(), releases, delta))
         };
-        ACCOUNTANTS.iter().map(epsilon).collect()
+        ACCOUNTANTS.into_iter().map(epsilon).collect()
     });
     let dict = PyDict::new(py);
     for (name, epsilon) in all {
@@ -110,20 +88,14 @@ pub fn calibrate(
     adjacency: &str,
     accountant: &str,
 ) -> PyResult<f64> {
-    let unit = mechanism(sampling_rate, 1.0, self::adjacency(adjacency)?);
-    let Some((_, new)) = ACCOUNTANTS.iter().find(|(name, _)| *name == accountant) else {
-        let names = ACCOUNTANTS.map(|(name, _)| name).join(", ");
+    let unit = Mechanism::gaussian(sampling_rate, 1.0, self::adjacency(adjacency)?);
+    let Some(chosen) = ACCOUNTANTS.into_iter().find(|known| known.name == accountant) else {
+        let names = ACCOUNTANTS.map(|known| known.name).join(", ");
         return Err(PyValueError::new_err(format!(
             "accountant = \"{accountant}\": expected one of {names}"
         )));
     };
-    let least = || {
-        // A typed refusal comes before any search.
-        new().compose(&unit, 1)?;
-        let budget = Budget::new(epsilon, delta)?;
-        Ok(noise_multiplier(budget, unit, rounds, new)? / unit.noise_multiplier())
-    };
-    py.detach(least).map_err(|error: AccountError| error.raise())
+    py.detach(|| chosen.sigma((epsilon, delta), unit, rounds)).map_err(Raise::raise)
 }
 
 /// A budget that cannot be overspent, however releases are chosen on the way.
@@ -179,13 +151,12 @@ impl Filter {
         sampling_rate: f64,
         adjacency: &str,
     ) -> PyResult<Self> {
-        let unit = mechanism(Some(sampling_rate), 1.0, self::adjacency(adjacency)?);
+        let unit = Mechanism::gaussian(Some(sampling_rate), 1.0, self::adjacency(adjacency)?);
         let made = || -> Result<Inner, AccountError> {
             let budget = Budget::new(epsilon, delta)?;
             let mechanism = unit.with_noise(noise_multiplier(budget, unit, rounds, Pld::default)?);
-            let mut pld = Pld::default();
-            pld.compose(&mechanism, rounds)?;
-            Inner::plan(budget, mechanism, rounds, pld.epsilon(delta)?)
+            let epsilon = composed(Pld::default(), [(mechanism, rounds)], delta)?;
+            Inner::plan(budget, mechanism, rounds, epsilon)
         };
         Ok(Self { inner: Mutex::new(py.detach(made).map_err(Raise::raise)?) })
     }
@@ -193,14 +164,14 @@ impl Filter {
     /// Cost of a release with noise of `sigma` sensitivities.
     #[pyo3(signature = (sigma, *, sampling_rate=None, adjacency="zero-out"))]
     fn cost(&self, sigma: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
-        let mechanism = mechanism(sampling_rate, sigma, self::adjacency(adjacency)?);
+        let mechanism = Mechanism::gaussian(sampling_rate, sigma, self::adjacency(adjacency)?);
         self.lock().cost(&mechanism).map_err(Raise::raise)
     }
 
     /// The least noise, in sensitivities, with which a release costs at most `cost`.
     #[pyo3(signature = (cost, *, sampling_rate=None, adjacency="zero-out"))]
     fn sigma_for(&self, cost: f64, sampling_rate: Option<f64>, adjacency: &str) -> PyResult<f64> {
-        let unit = mechanism(sampling_rate, 1.0, self::adjacency(adjacency)?);
+        let unit = Mechanism::gaussian(sampling_rate, 1.0, self::adjacency(adjacency)?);
         let found = self.lock().mechanism_for(unit, cost).map_err(Raise::raise)?;
         Ok(found.noise_multiplier() / unit.noise_multiplier())
     }

@@ -1,11 +1,8 @@
 //! Errors of an audit.
 
-use std::io;
-use std::path::PathBuf;
-
 use lapa::blame::Blame;
 use lapa::budget::PrivacyError;
-use lapa::error::FederationError;
+use lapa::error::{FederationError, FileError};
 use lapa::simulation::Cancelled;
 use lapa_report::plot::PlotError;
 
@@ -48,13 +45,8 @@ pub enum AuditError {
         allowed: u64,
     },
     /// The file system refused.
-    #[error("cannot write {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The releases of a device cannot be drawn again.
     #[error(
         "the update of a device is not finite, and this configuration does not release such updates"

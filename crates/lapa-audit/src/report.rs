@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lapa::budget::round_up;
+use lapa::error::FileError;
 use lapa::files::Folder;
 use lapa_report::page::{Badge, Entry, Page, Table};
 use serde_json::Value;
@@ -23,13 +24,13 @@ impl Audit {
     /// Writes audit.html, audit.json and the drawings into `folder`; returns the page.
     pub fn write(&self, folder: &Folder) -> Result<PathBuf, AuditError> {
         let mut json = serde_json::to_string_pretty(&self.findings)
-            .map_err(|error| failed(&folder.path().join("audit.json"), io::Error::other(error)))?;
+            .map_err(|error| failed(&folder.path().join("audit.json"))(error.into()))?;
         json.push('\n');
         put(folder, "audit.json", &json)?;
         for exhibit in self.findings.iter().flat_map(|finding| &finding.exhibits) {
             if let Exhibit::Drawing { name, svg, .. } = exhibit {
                 let plots = folder.subfolder("plots");
-                let plots = plots.map_err(|source| failed(folder.path(), source))?;
+                let plots = plots.map_err(failed(folder.path()))?;
                 put(&plots, &format!("{name}.svg"), svg)?;
             }
         }
@@ -226,14 +227,12 @@ fn about(attack: Attack) -> [&'static str; 2] {
 
 fn put(folder: &Folder, name: &str, text: &str) -> Result<PathBuf, AuditError> {
     let path = folder.path().join(name);
-    match folder.replace(name, |file| file.write_all(text.as_bytes())) {
-        Ok(()) => Ok(path),
-        Err(source) => Err(failed(&path, source)),
-    }
+    folder.replace(name, |file| file.write_all(text.as_bytes())).map_err(failed(&path))?;
+    Ok(path)
 }
 
-fn failed(path: &Path, source: io::Error) -> AuditError {
-    AuditError::Io { path: path.into(), source }
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> FileError {
+    FileError::on("write", path)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Progress on standard error: a bar on a terminal, plain lines otherwise, nothing if quiet.
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -149,128 +148,89 @@ impl FetchProgress {
     }
 }
 
-/// Shows how the rounds go.
-pub struct RoundProgress {
+/// Shows how steps of one kind go, then those of the next: rounds, evaluations, repetitions.
+pub struct Steps {
     display: Display,
-    rounds: u32,
+    interval: Duration,
+    /// What the steps are.
+    what: String,
+    /// Steps that were done when it began, and when it was shown last.
+    first: u64,
+    shown: u64,
     accuracy: Option<f64>,
-    first: u32,
 }
 
-impl RoundProgress {
-    /// Progress of a run of which some rounds are `done`.
-    pub fn new(mode: Mode, rounds: u32, done: u32) -> Self {
-        let mut display = Display::new(mode);
-        if mode == Mode::Bar {
-            let style = "round {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
-            let bar = display.bar(rounds.into(), style);
-            bar.set_position(done.into());
-            bar.reset_eta();
-            bar.enable_steady_tick(Duration::from_millis(200));
-        }
-        Self { display, rounds, accuracy: None, first: done }
+impl Steps {
+    pub fn new(mode: Mode) -> Self {
+        let (interval, what) = (LINE_INTERVAL, String::new());
+        Self { display: Display::new(mode), interval, what, first: 0, shown: 0, accuracy: None }
     }
 
-    pub fn round(&mut self, record: &RoundRecord) {
+    /// The same for long steps, of which plain lines come seldom.
+    pub fn long(mode: Mode) -> Self {
+        Self { interval: STUDY_INTERVAL, ..Self::new(mode) }
+    }
+
+    /// So many steps are done, the first time before any is.
+    pub fn show(&mut self, what: &str, done: u64, of: u64, message: &str) {
+        let begins = self.what != what;
+        if begins {
+            self.finish();
+            (self.display, self.what) = (Display::new(self.display.mode), what.into());
+            (self.first, self.shown) = (done, done);
+        }
+        let is_last = done == of && done != self.shown;
+        if !(self.display.is_due(self.interval) || begins || is_last) {
+            return;
+        }
+        self.shown = done;
+        match self.display.mode {
+            Mode::Quiet => {}
+            Mode::Lines if done == self.first => {}
+            Mode::Lines => {
+                let left = of.saturating_sub(done) as f64 / (done - self.first) as f64;
+                let eta = duration(self.display.start.elapsed().as_secs_f64() * left);
+                let message = if message.is_empty() { "" } else { &format!("  {message}") };
+                say(&format!("{what} {done}/{of}{message}  ETA {eta}"));
+            }
+            Mode::Bar => {
+                let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
+                let bar = self.display.bar(of, style);
+                bar.set_prefix(what.to_owned());
+                bar.set_message(message.to_owned());
+                bar.set_position(done);
+                if begins {
+                    bar.reset_eta();
+                    bar.enable_steady_tick(Duration::from_millis(200));
+                }
+            }
+        }
+    }
+
+    /// A round of a run is done.
+    pub fn round(&mut self, record: &RoundRecord, rounds: u32) {
         self.accuracy = record.accuracy.or(self.accuracy);
+        self.rounds(record.round, rounds);
+    }
+
+    /// So many rounds of a run are done, the first time before any is.
+    pub fn rounds(&mut self, done: u32, rounds: u32) {
         let accuracy = match self.accuracy {
             Some(accuracy) => format!("accuracy {:.2} %", 100.0 * accuracy),
             None => "accuracy –".into(),
         };
-        let (display, rounds) = (&mut self.display, self.rounds);
-        if let Some(bar) = &display.bar {
-            bar.set_message(accuracy);
-            bar.set_position(record.round.into());
-        } else if display.mode == Mode::Lines {
-            let due = display.last.is_none_or(|last| last.elapsed() >= LINE_INTERVAL);
-            if due || record.round == rounds {
-                display.last = Some(lapa::clock::now());
-                let done = f64::from(record.round - self.first);
-                let left = f64::from(rounds - record.round);
-                let eta = display.start.elapsed().as_secs_f64() / done * left;
-                say(&format!("round {}/{rounds}  {accuracy}  ETA {eta:.0} s", record.round));
-            }
-        }
+        self.show("round", done.into(), rounds.into(), &accuracy);
+    }
+
+    /// J so far, as an optimizer of powers has it.
+    pub fn evaluation(&mut self, optimizer: &str, progress: &Progress) {
+        let Progress { evaluations, of, best } = *progress;
+        self.show(optimizer, evaluations, of, &format!("J {best:.4e}"));
     }
 
     /// A line that stays.
     pub fn say(&self, text: &str) {
         self.display.say(text);
-    }
-
-    pub fn finish(&mut self) {
-        self.display.finish();
-    }
-}
-
-/// Shows how an optimizer of powers goes.
-pub struct ChoiceProgress {
-    display: Display,
-    name: String,
-}
-
-impl ChoiceProgress {
-    pub fn new(mode: Mode, name: impl Into<String>) -> Self {
-        Self { display: Display::new(mode), name: name.into() }
-    }
-
-    pub fn show(&mut self, progress: &Progress) {
-        if !self.display.is_due(LINE_INTERVAL) {
-            return;
-        }
-        let Progress { evaluations, of, .. } = *progress;
-        let best = format!("J {:.4e}", progress.best);
-        if self.display.mode == Mode::Lines {
-            return say(&format!("{}: {evaluations}/{of} evaluations  {best}", self.name));
-        }
-        let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {msg} {elapsed} (ETA {eta})";
-        let bar = self.display.bar(of, style);
-        bar.set_prefix(self.name.clone());
-        bar.set_message(best);
-        bar.set_position(evaluations);
-    }
-
-    pub fn finish(&mut self) {
-        self.display.finish();
-    }
-}
-
-/// Shows how the attacks of an audit go, one after the other.
-pub struct AuditProgress {
-    display: Display,
-    /// Name of the step under way.
-    shown: String,
-    /// Each warning is said once, though several runs are repeated.
-    warned: BTreeSet<String>,
-}
-
-impl AuditProgress {
-    pub fn new(mode: Mode) -> Self {
-        Self { display: Display::new(mode), shown: String::new(), warned: BTreeSet::new() }
-    }
-
-    pub fn show(&mut self, progress: &lapa_audit::Progress<'_>) {
-        if let Some(warning) = progress.warning
-            && self.warned.insert(warning.to_string())
-        {
-            self.display.say(&format!("warning: {warning}"));
-        }
-        if !self.display.is_due(STUDY_INTERVAL) {
-            return;
-        }
-        let lapa_audit::Progress { attack, what, done, of, .. } = progress;
-        let name = format!("{attack}: {what}");
-        if self.display.mode == Mode::Lines {
-            return say(&format!("{name} {done}/{of}"));
-        }
-        if self.shown != name {
-            self.finish();
-            self.shown = name;
-        }
-        let style = "{prefix} {pos}/{len} {bar:30.cyan/blue} {elapsed} (ETA {eta})";
-        let bar = self.display.bar(*of, style);
-        bar.set_prefix(self.shown.clone());
-        bar.set_position(*done);
     }
 
     pub fn finish(&mut self) {

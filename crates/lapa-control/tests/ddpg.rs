@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use feasible::is_feasible;
 
 use lapa::config::BoundForm;
+use lapa::error::FileError;
 use lapa::optimize::ddpg::{
     Agent, AgentError, Batch, DdpgVariant, Learning, Parameters, Replay, SavedError, Sizes,
 };
@@ -450,7 +451,7 @@ fn files_without_an_agent_are_refused() {
     let path = folder.path().join("agent.safetensors");
     let sizes = Sizes { states: 3, actions: 1, hidden: 2 };
     let load = || Agent::load(&path, sizes, LEARNING).err().unwrap();
-    assert!(matches!(load(), SavedError::Io { action: "read", .. }));
+    assert!(matches!(load(), SavedError::File(FileError { action: "read", .. })));
     std::fs::write(&path, "not an agent").unwrap();
     assert!(matches!(load(), SavedError::Tensors { .. }));
     let empty: [(&str, safetensors::tensor::TensorView<'_>); 0] = [];

@@ -329,6 +329,17 @@ impl Mechanism {
         }
     }
 
+    /// Gaussian noise of `sigma` times the most that one record can change; on Poisson samples, of a
+    /// rate, times the most that one record can add.
+    pub fn gaussian(rate: Option<f64>, sigma: f64, adjacency: Adjacency) -> Self {
+        let unit = match rate {
+            None => Self::Gaussian { noise_multiplier: 1.0 },
+            Some(rate) => Self::poisson(rate, 1.0, adjacency),
+        };
+        // Replacing a record moves a full batch by twice what one record adds.
+        unit.with_noise(sigma * unit.noise_multiplier())
+    }
+
     /// z = σ/Δ; 0 without noise.
     pub fn noise_multiplier(&self) -> f64 {
         match *self {

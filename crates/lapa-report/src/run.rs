@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lapa::blame::{Blame, Kind};
 use lapa::config::ConfigError;
+use lapa::error::FileError;
 use lapa::files::Folder;
 use lapa::observe::read_metrics;
 use lapa::run::{Outcome, Run, RunError, RunEvent, read_experiment};
@@ -71,8 +72,7 @@ pub fn show(folder: &Path) -> Result<(), ShowError> {
     let metrics = folder.join("metrics.jsonl");
     write_parquet(&metrics, &folder.join("metrics.parquet"))?;
     let plots = Folder::open(folder).and_then(|folder| folder.subfolder("plots"));
-    let failed = |source| RunError::Io { action: "write plots to", path: folder.into(), source };
-    let plots = plots.map_err(failed)?;
+    let plots = plots.map_err(FileError::on("write plots to", folder)).map_err(RunError::from)?;
     let records = read_metrics(&metrics).map_err(RunError::from)?;
     let initial_sigma = read_experiment(folder)?.initial_sigma();
     plot_run(&records, initial_sigma, &plots)?;

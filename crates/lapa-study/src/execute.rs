@@ -9,10 +9,11 @@ use std::thread;
 
 use lapa::config::Data;
 use lapa::data::Dataset;
+use lapa::error::FileError;
 use lapa_control::phases::PhaseError;
 
 use crate::cell::{Cell, CellError, CellEvent, Finished};
-use crate::store::{Results, Store, StoreError};
+use crate::store::{Results, Store};
 
 /// The data sets of a study.
 pub type Datasets = BTreeMap<Data, Dataset>;
@@ -74,7 +75,7 @@ impl Executed {
         result: Result<Finished, CellError>,
         store: &Store,
         on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, StoreError> {
+    ) -> Result<ControlFlow<()>, FileError> {
         Ok(match result {
             Ok(finished) => {
                 store.write(&cells[cell], &finished)?;
@@ -112,7 +113,7 @@ pub fn execute(
     data: &Datasets,
     threads: usize,
     on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
-) -> Result<Executed, StoreError> {
+) -> Result<Executed, FileError> {
     let mut executed = Executed { results: Results::read(store, cells), ..Executed::default() };
     let mut seen = BTreeSet::new();
     let open: Vec<usize> = (0..cells.len())

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use lapa::blame::Blame;
+use lapa::error::FileError;
 use lapa::files::{Folder, checksum};
 use serde::{Deserialize, Serialize};
 
@@ -16,20 +16,9 @@ pub struct Store {
     folder: Folder,
 }
 
-/// The folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: cannot {action}", path.display())]
-pub struct StoreError {
-    action: &'static str,
-    path: PathBuf,
-    source: std::io::Error,
-}
-
-impl Blame for StoreError {}
-
 /// A file of the folder.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CellFile {
     /// The resolved configuration, for readers.
     experiment: String,
     /// Hash of the cell's name and all that is here.
@@ -38,7 +27,7 @@ struct Kept {
     finished: Finished,
 }
 
-impl Kept {
+impl CellFile {
     fn new(cell: &Cell, finished: Finished) -> serde_json::Result<Self> {
         let experiment = cell.experiment().to_toml();
         let text = serde_json::to_string(&finished)?;
@@ -49,11 +38,10 @@ impl Kept {
 
 impl Store {
     /// The folder `cells` of `out`; both are made if need be.
-    pub fn open(out: &Path) -> Result<Self, StoreError> {
+    pub fn open(out: &Path) -> Result<Self, FileError> {
         let folder = Folder::create(out).and_then(|out| out.subfolder("cells"));
-        let failed =
-            |source| StoreError { action: "create the folder", path: out.join("cells"), source };
-        Ok(Self { folder: folder.map_err(failed)? })
+        let path = out.join("cells");
+        Ok(Self { folder: folder.map_err(FileError::on("create", &path))? })
     }
 
     fn name(&self, cell: &Cell) -> String {
@@ -70,8 +58,8 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|error| refuse(&error))?,
         };
-        let kept: Kept = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
-        let expected = Kept::new(cell, kept.finished).map_err(|error| refuse(&error))?;
+        let kept: CellFile = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
+        let expected = CellFile::new(cell, kept.finished).map_err(|error| refuse(&error))?;
         if (kept.experiment, kept.sha256) == (expected.experiment, expected.sha256) {
             Ok(Some(expected.finished))
         } else {
@@ -80,12 +68,10 @@ impl Store {
     }
 
     /// Keeps what a cell left.
-    pub fn write(&self, cell: &Cell, finished: &Finished) -> Result<(), StoreError> {
-        let failed = |source| {
-            let path = self.folder.path().join(self.name(cell));
-            StoreError { action: "write", path, source }
-        };
-        let kept = Kept::new(cell, finished.clone()).map_err(|error| failed(error.into()))?;
+    pub fn write(&self, cell: &Cell, finished: &Finished) -> Result<(), FileError> {
+        let path = self.folder.path().join(self.name(cell));
+        let failed = |source| FileError { action: "write", path: path.clone(), source };
+        let kept = CellFile::new(cell, finished.clone()).map_err(|error| failed(error.into()))?;
         let written = self.folder.replace(self.name(cell), |file| {
             serde_json::to_writer(&mut *file, &kept)?;
             file.write_all(b"\n")

@@ -9,7 +9,7 @@ use lapa_wireless::uplink::UplinkError;
 use crate::budget::PrivacyError;
 use crate::config::ConfigError;
 use crate::data::DataError;
-use crate::error::FederationError;
+use crate::error::{FederationError, FileError};
 use crate::model::ModelError;
 use crate::optimize::ObjectiveError;
 use crate::optimize::ddpg::{AgentError, SavedError};
@@ -103,6 +103,7 @@ alike! {
     UplinkError: true, Config;
     ObjectiveError: false, Other;
     AgentError: false, Other;
+    FileError: false, Other;
     std::io::Error: false, Other;
     serde_json::Error: false, Other;
     lapa_privacy::Overspent: false, Refused;
@@ -125,7 +126,7 @@ impl Blame for LedgerError {
 
 impl Blame for SavedError {
     fn is_usage(&self) -> bool {
-        !matches!(self, Self::Io { .. })
+        !matches!(self, Self::File(_))
     }
 }
 

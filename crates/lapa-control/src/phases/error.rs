@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lapa::blame::{Blame, Kind};
 use lapa::config::ConfigError;
-use lapa::error::FederationError;
+use lapa::error::{FederationError, FileError};
 use lapa::optimize::ddpg::SavedError;
 use lapa::optimize::{LimitsError, ObjectiveError, OptimizeError};
 use lapa::simulation::Cancelled;
@@ -153,15 +153,8 @@ pub enum PhaseError {
     #[error(transparent)]
     Agent(#[from] SavedError),
     /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The attempted action.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Blame for PhaseError {
@@ -177,7 +170,7 @@ impl Blame for PhaseError {
             | Self::Cancelled(_)
             | Self::Ledger(_)
             | Self::NoPlace(_)
-            | Self::Io { .. } => false,
+            | Self::File(_) => false,
             _ => true,
         }
     }
@@ -234,15 +227,5 @@ impl From<ShowError> for PhaseError {
             ShowError::Run(error) => Self::Run(error),
             error => Self::Show(error),
         }
-    }
-}
-
-impl PhaseError {
-    /// An error of the file system.
-    pub(super) fn io(
-        action: &'static str,
-        path: &std::path::Path,
-    ) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self::Io { action, path: path.into(), source }
     }
 }

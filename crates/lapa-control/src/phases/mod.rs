@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use lapa::atomic::{write_atomically, write_json};
 use lapa::config::{Access, BoundForm, Entropy, Experiment, Pilot as PilotData, Powers};
 use lapa::data::Dataset;
-use lapa::error::FederationError;
+use lapa::error::{FederationError, FileError};
 use lapa::files;
 use lapa::observe::RoundRecord;
 use lapa::optimize::{Limits, PowerChoice, Progress};
@@ -110,11 +110,11 @@ fn beside(out: &Path, suffix: &str) -> PathBuf {
 
 /// The experiment with paths that hold in any folder.
 fn absolute(experiment: Experiment) -> Result<Experiment, PhaseError> {
-    experiment.with_absolute_paths().map_err(|(path, source)| PhaseError::Io {
+    Ok(experiment.with_absolute_paths().map_err(|(path, source)| FileError {
         action: "find",
         path,
         source,
-    })
+    })?)
 }
 
 /// Rounds times devices of a pilot, at most. Records, trace and problem have some hundred bytes for
@@ -185,7 +185,7 @@ pub fn interrupted(out: &Path) -> Result<Option<Experiment>, PhaseError> {
     if !is_free(out) || !path.is_file() {
         return Ok(None);
     }
-    let text = files::read_to_string(&path).map_err(PhaseError::io("read", &path))?;
+    let text = files::read_to_string(&path).map_err(FileError::on("read", &path))?;
     let experiment = Experiment::from_toml(&text, &path.display().to_string(), &[]);
     Ok(Some(experiment?))
 }
@@ -222,7 +222,7 @@ fn pilot_and_run(
     {
         let path = out.join("power.json");
         let report = serde_json::json!({ "choice": &choice, "run": judged });
-        write_json(&path, &report).map_err(PhaseError::io("write", &path))?;
+        write_json(&path, &report).map_err(FileError::on("write", &path))?;
         let _ = on_event(PhaseEvent::Judged(&judged.sentence(choice.over_equal())));
     }
     Ok(end)
@@ -245,7 +245,7 @@ fn pilot_and_choice(
         agent.save(&folder.join("agent.safetensors"))?;
     }
     let path = folder.join("power.json");
-    write_json(&path, &choice).map_err(PhaseError::io("write", &path))?;
+    write_json(&path, &choice).map_err(FileError::on("write", &path))?;
     go_on(on_event(PhaseEvent::Chosen(&choice)))?;
     Ok(choice)
 }
@@ -356,7 +356,7 @@ fn execute_pilot(
     };
     let path = folder.join(EXPERIMENT);
     write_atomically(&path, |file| file.write_all(experiment.to_toml().as_bytes()))
-        .map_err(PhaseError::io("write", &path))?;
+        .map_err(FileError::on("write", &path))?;
     if let Some(run) = run
         && let Outcome::Stopped { .. } = lapa_report::run::execute(run, on_event)?
     {

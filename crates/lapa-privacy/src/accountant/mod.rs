@@ -2,12 +2,14 @@
 
 pub mod gdp;
 mod naive;
+mod named;
 mod pld;
 mod rdp;
 mod zcdp;
 
 pub use gdp::Gdp;
 pub use naive::{Advanced, Classic, Naive};
+pub use named::{ACCOUNTANTS, Named};
 pub use pld::{Pld, PldSchedule};
 pub(crate) use rdp::check_order;
 pub use rdp::{Rdp, renyi_divergence};
@@ -27,6 +29,18 @@ pub trait Accountant {
 
     /// The smallest ε it can prove at `delta`, never rounded down; ∞ where there is none.
     fn epsilon(&self, delta: f64) -> Result<f64, AccountError>;
+}
+
+/// ε that an accountant proves for releases together: each mechanism with its count.
+pub fn composed(
+    mut accountant: impl Accountant,
+    releases: impl IntoIterator<Item = (Mechanism, u32)>,
+    delta: f64,
+) -> Result<f64, AccountError> {
+    releases
+        .into_iter()
+        .try_for_each(|(mechanism, count)| accountant.compose(&mechanism, count))?;
+    accountant.epsilon(delta)
 }
 
 impl<A: Accountant + ?Sized> Accountant for Box<A> {

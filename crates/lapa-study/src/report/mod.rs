@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use lapa::atomic::write_atomically;
 use lapa::blame::Blame;
 use lapa::config::ConfigError;
+use lapa::error::FileError;
 use lapa::observe::ObserveError;
 use lapa::run::RunError;
 use lapa_report::plot::PlotError;
@@ -40,15 +41,8 @@ pub enum ReportError {
     )]
     Unfinished(PathBuf),
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The attempt, as a verb.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Reason of the failure.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl Blame for ReportError {
@@ -70,8 +64,7 @@ impl Blame for ReportError {
 
 impl ReportError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { action, path, source }
+        move |source| FileError::on(action, path)(source).into()
     }
 }
 

@@ -101,7 +101,7 @@ impl BaseStation {
         let seeded = devices.iter().any(|info| info.seeded);
         let experiment = checked(experiment, seeded)?
             .with_absolute_paths()
-            .map_err(|(path, source)| RunError::Io { action: "find", path, source })?;
+            .map_err(|(path, source)| RunError::io("find", &path)(source))?;
         let began = !is_free(folder);
         if began {
             devices = known_devices(folder, &devices)?;

@@ -7,7 +7,7 @@ use lapa_privacy::ledger::LedgerError;
 
 use crate::budget::PrivacyError;
 use crate::config::ConfigError;
-use crate::error::FederationError;
+use crate::error::{FederationError, FileError};
 use crate::observe::ObserveError;
 
 /// Result of work on runs.
@@ -64,15 +64,8 @@ pub enum RunError {
     #[error("{} was changed since the run began: its releases could not be repeated", .0.display())]
     Changed(PathBuf),
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// The action.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The resolved config does not parse.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -132,7 +125,7 @@ fn way_out(path: &Path) -> String {
 
 impl RunError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { action, path: path.into(), source }
+        move |source| FileError::on(action, path)(source).into()
     }
 
     pub(super) fn invalid<E: ToString>(path: &Path) -> impl Fn(E) -> Self {

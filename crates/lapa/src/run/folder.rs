@@ -149,7 +149,7 @@ impl RunFolder {
                     return Ok(Self { path, _lock: lock });
                 }
                 Err(_) if !is_free(&path) => {}
-                Err(source) => return Err(RunError::Io { action: "create", path, source }),
+                Err(source) => return Err(RunError::io("create", &path)(source)),
             }
         }
         Err(RunError::Exists(path))

@@ -114,7 +114,7 @@ impl Run {
         // The run may be resumed from another folder.
         let experiment = experiment
             .with_absolute_paths()
-            .map_err(|(path, source)| RunError::Io { action: "find", path, source })?;
+            .map_err(|(path, source)| RunError::io("find", &path)(source))?;
         let setup = Setup::new(experiment, data)?;
         let (log, simulation) = setup.open_with(|prepared| RunLog::begin(prepared, paths))?;
         Ok(Self { log, simulation })

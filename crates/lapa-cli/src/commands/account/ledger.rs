@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lapa::budget::{PrivacyError, round_up};
 use lapa::observe::number;
-use lapa_privacy::accountant::{Accountant, Gdp, Pld, Rdp};
+use lapa_privacy::accountant::{Accountant, Gdp, Pld, Rdp, composed};
 use lapa_privacy::ledger::{Declaration, Entry, Ledger};
 use lapa_privacy::{AccountError, Event, Mechanism};
 use serde::Serialize;
@@ -219,17 +219,13 @@ fn without_channel(mut event: Event) -> Event {
 
 /// ε of all events together by GDP, RDP and PLD, where they apply.
 fn costs(mechanisms: &Counts, delta: f64) -> Result<[Option<f64>; 3], AccountError> {
-    let cost = |mut accountant: Box<dyn Accountant>| -> Result<Option<f64>, AccountError> {
-        for (mechanism, count) in mechanisms {
-            match accountant.compose(mechanism, *count) {
-                Err(AccountError::Unsupported { .. }) => return Ok(None),
-                result => result?,
-            }
-        }
-        match accountant.epsilon(delta) {
-            Err(AccountError::DeltaTooSmall { .. }) => Ok(None),
-            epsilon => epsilon.map(Some),
-        }
+    let cost = |accountant: Box<dyn Accountant>| match composed(
+        accountant,
+        mechanisms.iter().copied(),
+        delta,
+    ) {
+        Err(AccountError::Unsupported { .. } | AccountError::DeltaTooSmall { .. }) => Ok(None),
+        epsilon => epsilon.map(Some),
     };
     let (gdp, rdp) = (cost(Box::new(Gdp::new()))?, cost(Box::<Rdp>::default())?);
     Ok([gdp, rdp, cost(Box::<Pld>::default())?])

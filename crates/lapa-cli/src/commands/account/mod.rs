@@ -111,7 +111,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
     let (Some(rounds), Some(delta)) = (arguments.rounds, arguments.delta) else {
         return Err(Failure::usage("--rounds and --delta are required"));
     };
-    calculator::execute(&calculator::Question {
+    calculator::execute(&calculator::Query {
         sigma: arguments.sigma,
         target_epsilon: arguments.target_epsilon,
         rounds,

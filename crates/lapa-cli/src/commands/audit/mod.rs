@@ -2,6 +2,7 @@
 
 mod source;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +12,7 @@ use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Finding, Options, Ve
 use super::run::{flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Column, Printing, or_dash};
-use crate::progress::{AuditProgress, Mode};
+use crate::progress::{Mode, Steps};
 use source::Audited;
 
 /// Attack a run and compare the measured leakage with the claimed and proven ε
@@ -117,9 +118,13 @@ pub fn execute(arguments: Arguments) -> Outcome {
         .into_iter()
         .filter(|attack| arguments.attack.iter().any(|name| name.attacks().contains(attack)))
         .collect();
-    let mut progress = AuditProgress::new(mode);
+    // Several runs are repeated, and each warning is said once.
+    let (mut progress, mut warned) = (Steps::long(mode), BTreeSet::new());
     let audit = audited.audit(&attacks, &options, &mut |step| {
-        progress.show(&step);
+        if let Some(warning) = step.warning.filter(|&warning| warned.insert(warning.to_owned())) {
+            progress.say(&format!("warning: {warning}"));
+        }
+        progress.show(&format!("{}: {}", step.attack, step.what), step.done, step.of, "");
         flow()
     });
     progress.finish();

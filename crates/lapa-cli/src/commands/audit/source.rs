@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use lapa::error::FileError;
 use lapa::files::Folder;
-use lapa::run::{CheckedRun, RunError};
+use lapa::run::CheckedRun;
 use lapa_audit::{Attack, Audit, AuditError, Listener, Options, Statement, Subject};
 use lapa_study::report::ReportError;
 
@@ -60,9 +61,7 @@ impl Audited {
             (None, None) => create_folder(&Path::new("audits").join(&self.name)),
             (None, Some(run)) => {
                 let folder = Folder::open(run).and_then(|run| run.subfolder("audit"));
-                folder.map_err(|source| {
-                    Failure::from(RunError::Io { action: "write to", path: run.clone(), source })
-                })
+                Ok(folder.map_err(FileError::on("write to", run))?)
             }
         }
     }

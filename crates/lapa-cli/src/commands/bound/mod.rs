@@ -16,7 +16,7 @@ use lapa_control::phases::{MOST_CELLS, PhaseError};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, PlotFolder, Printing};
-use crate::progress::{Mode, RoundProgress, patiently};
+use crate::progress::{Mode, Steps, patiently};
 use report::Report;
 
 /// Estimate the constants of the convergence bound and compare the bound with a run
@@ -131,13 +131,14 @@ impl Pilot {
             .collect();
         let mut weights = vec![0.0; simulation.records().devices()];
         let mut models = vec![(0, simulation.model().parameters.clone())];
-        let mut progress = RoundProgress::new(mode, rounds, 0);
+        let mut progress = Steps::new(mode);
+        progress.rounds(0, rounds);
         let mut list = Vec::new();
         let run = simulation.run(&mut |simulation, event| {
             match event {
                 Event::Warning(warning) => progress.say(&format!("warning: {warning}")),
                 Event::Round(record) => {
-                    progress.round(record);
+                    progress.round(record, rounds);
                     list.push(noises(record, &mut weights));
                     if marks.contains(&record.round) {
                         models.push((record.round, simulation.model().parameters.clone()));

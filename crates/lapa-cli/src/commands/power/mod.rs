@@ -19,7 +19,7 @@ use lapa_control::phases::{
 use super::run::{Screen, flow, stop_on_interrupt};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Printing};
-use crate::progress::{ChoiceProgress, Mode};
+use crate::progress::{Mode, Steps};
 
 pub use show::sentence;
 
@@ -127,9 +127,9 @@ fn compare(
     }
     let mut choices = Vec::new();
     for optimizer in optimizers {
-        let mut progress = ChoiceProgress::new(mode, optimizer.to_string());
+        let (mut progress, name) = (Steps::new(mode), optimizer.to_string());
         let choice = chooser.choose(optimizer, &mut |event| {
-            progress.show(&event);
+            progress.evaluation(&name, &event);
             flow()
         });
         progress.finish();

@@ -8,14 +8,14 @@ use lapa_control::phases::PhaseEvent;
 use super::flow;
 use super::screen::Screen;
 use crate::commands::power;
-use crate::progress::{ChoiceProgress, Mode};
+use crate::progress::{Mode, Steps};
 
 /// Shows which of its three phases a run is in.
 pub struct Phases {
     mode: Mode,
     pilot: &'static str,
     reached: u32,
-    choice: Option<ChoiceProgress>,
+    choice: Steps,
 }
 
 impl Phases {
@@ -24,7 +24,7 @@ impl Phases {
             Pilot::Synthetic => "pilot run on synthetic digits (costs no privacy)",
             Pilot::Private(_) => "pilot run on the devices' own data (charged to their ledger)",
         };
-        Self { mode, pilot, reached: 0, choice: None }
+        Self { mode, pilot, reached: 0, choice: Steps::new(mode) }
     }
 
     /// Shows an event, and says whether to go on.
@@ -36,9 +36,7 @@ impl Phases {
             }
             PhaseEvent::Optimizing { optimizer, progress } => {
                 self.reach(2, "optimizing transmit powers");
-                self.choice
-                    .get_or_insert_with(|| ChoiceProgress::new(self.mode, optimizer.to_string()))
-                    .show(&progress);
+                self.choice.evaluation(&optimizer.to_string(), &progress);
             }
             PhaseEvent::Chosen(choice) => {
                 self.finish();
@@ -64,8 +62,6 @@ impl Phases {
     }
 
     pub fn finish(&mut self) {
-        if let Some(mut choice) = self.choice.take() {
-            choice.finish();
-        }
+        self.choice.finish();
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Screen;
 use crate::commands::explain::Figures;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::{self, Column, Format, count};
 
 /// The links of the last round, for all devices up to a screenful; nothing without radio.

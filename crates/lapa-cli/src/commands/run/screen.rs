@@ -6,13 +6,13 @@ use lapa::run::RunEvent;
 
 use super::{flow, report};
 use crate::commands::explain::protection;
-use crate::output::{count, say};
-use crate::progress::{Mode, RoundProgress};
+use crate::output::count;
+use crate::progress::{Mode, Steps};
 
 /// Shows the events of a run.
 pub struct Screen {
     mode: Mode,
-    progress: Option<RoundProgress>,
+    progress: Steps,
     rounds: u32,
     /// The links of the last round.
     pub links: String,
@@ -23,7 +23,7 @@ pub struct Screen {
 impl Screen {
     pub fn new(mode: Mode) -> Self {
         let (links, protection) = (String::new(), String::new());
-        Self { mode, progress: None, rounds: 0, links, protection }
+        Self { mode, progress: Steps::new(mode), rounds: 0, links, protection }
     }
 
     /// Shows an event, and says whether to go on.
@@ -51,19 +51,15 @@ impl Screen {
                     done if done == self.rounds => mode.notice("all rounds are already finished"),
                     done => mode.notice(&format!("resuming after round {done}")),
                 }
-                self.progress = Some(RoundProgress::new(mode, self.rounds, done));
+                self.progress = Steps::new(mode);
+                self.progress.rounds(done, self.rounds);
             }
-            RunEvent::Warning(text) => match &self.progress {
-                Some(progress) => progress.say(&format!("warning: {text}")),
-                None => say(&format!("warning: {text}")),
-            },
+            RunEvent::Warning(text) => self.progress.say(&format!("warning: {text}")),
             RunEvent::Round(record) => {
                 if record.round == self.rounds {
                     self.links = report::link_table(&record.devices);
                 }
-                if let Some(progress) = &mut self.progress {
-                    progress.round(record);
-                }
+                self.progress.round(record, self.rounds);
             }
             RunEvent::Checkpoint { .. } => {}
             RunEvent::Finishing => self.finish(),
@@ -72,8 +68,6 @@ impl Screen {
     }
 
     pub fn finish(&mut self) {
-        if let Some(progress) = &mut self.progress {
-            progress.finish();
-        }
+        self.progress.finish();
     }
 }

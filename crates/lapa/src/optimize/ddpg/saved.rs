@@ -10,6 +10,7 @@ use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
 
 use super::agent::{Agent, Learning, Parameters, Sizes};
 use crate::atomic::write_atomically;
+use crate::error::FileError;
 
 /// Key of the sizes in the metadata.
 const SIZES: &str = "lapa_ddpg";
@@ -18,15 +19,8 @@ const SIZES: &str = "lapa_ddpg";
 #[derive(Debug, thiserror::Error)]
 pub enum SavedError {
     /// The file cannot be written or read.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// `write` or `read`.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// No safetensors, or damaged ones.
     #[error("{}: {source}", path.display())]
     Tensors {
@@ -109,13 +103,12 @@ impl Agent {
         let bytes = safetensors::serialize(tensors, Some(HashMap::from([(SIZES.into(), sizes)])))
             .map_err(|source| SavedError::Tensors { path: path.into(), source })?;
         let written = write_atomically(path, |file| file.write_all(&bytes));
-        written.map_err(|source| SavedError::Io { action: "write", path: path.into(), source })
+        Ok(written.map_err(FileError::on("write", path))?)
     }
 
     /// Reads an agent of these sizes; it goes on learning as `learning` says.
     pub fn load(path: &Path, wanted: Sizes, learning: Learning) -> Result<Self, SavedError> {
-        let unread = |source| SavedError::Io { action: "read", path: path.into(), source };
-        let bytes = fs::read(path).map_err(unread)?;
+        let bytes = fs::read(path).map_err(FileError::on("read", path))?;
         let broken = |source| SavedError::Tensors { path: path.into(), source };
         let no_agent = |what: String| SavedError::NoAgent { path: path.into(), what };
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(broken)?;
@@ -150,9 +143,9 @@ impl Agent {
             }
         };
         let has_twin = file.names().into_iter().any(|name| name.starts_with("twin."));
-        let twin = has_twin.then(|| Ok([read("twin", &critic)?, read("twin_target", &critic)?]));
+        let twin = || Ok::<_, SavedError>([read("twin", &critic)?, read("twin_target", &critic)?]);
         let parameters = Parameters {
-            twin: twin.transpose()?,
+            twin: has_twin.then(twin).transpose()?,
             actor: read("actor", &actor)?,
             critic: read("critic", &critic)?,
             actor_target: read("actor_target", &actor)?,
