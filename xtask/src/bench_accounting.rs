@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::bench_peers::{Format, Worker, number, pinned_core};
 use crate::table::{self, Row};
-use crate::{Outcome, peers_env, process};
+use crate::{TaskResult, peers_env, process};
 
 /// The grid on both sides.
 const INTERVAL: f64 = 1e-4;
@@ -32,7 +32,7 @@ const CASES: [Case; 5] = [
 const SHORTEST: f64 = 0.2;
 
 /// Runs the comparison and prints it: runs per second on one thread.
-pub fn run(pairs: u32, format: Format) -> Outcome {
+pub fn run(pairs: u32, format: Format) -> TaskResult {
     if cfg!(debug_assertions) {
         let mut command = process::cargo();
         command.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench-peers"]);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::bench_peers::{Format, Worker, number, our_figures, pinned_core};
 use crate::table::{self, Row};
-use crate::{Outcome, peers_env, process};
+use crate::{TaskResult, peers_env, process};
 
 /// Width of the hidden layers and batch, and our figure.
 const CASES: [(&str, &str, &str); 2] = [
@@ -16,7 +16,7 @@ const CASES: [(&str, &str, &str); 2] = [
 
 /// Runs the comparison and prints it: steps per second on one core, each an action, a step of a
 /// trivial environment and an update.
-pub fn run(pairs: u32, seconds: f64, format: Format) -> Outcome {
+pub fn run(pairs: u32, seconds: f64, format: Format) -> TaskResult {
     let python = peers_env::python("ddpg.txt")?;
     let lapa = process::build_lapa(true)?;
     let core = pinned_core();

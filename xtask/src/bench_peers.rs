@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::table::{self, Row};
 use crate::{
-    Outcome, bench_accounting, bench_ddpg, bench_published, peers_env, process, published,
+    TaskResult, bench_accounting, bench_ddpg, bench_published, peers_env, process, published,
 };
 
 /// Samples of a round in `peers.py`: 15 devices of 400.
@@ -63,7 +63,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the comparison and prints it.
-pub fn run(options: &Options) -> Outcome {
+pub fn run(options: &Options) -> TaskResult {
     if options.accounting {
         return bench_accounting::run(options.pairs, options.format);
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::bench_peers::{Format, mnist, number};
 use crate::published::{Name, Printed, TASKS, Task};
 use crate::table::median;
-use crate::{Outcome, peers_env, process};
+use crate::{TaskResult, peers_env, process};
 
 /// A framework that runs here: its name, its script and its file of pinned packages.
 const PEERS: [(&str, &str, &str); 2] = [
@@ -55,7 +55,7 @@ struct Bench {
 }
 
 /// Runs the tasks and prints them.
-pub fn run(only: Option<Name>, quick: bool, format: Format) -> Outcome {
+pub fn run(only: Option<Name>, quick: bool, format: Format) -> TaskResult {
     let lapa = process::build_lapa(true)?;
     let images = mnist(&lapa)?;
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use clap::Args;
 
 use crate::bench_peers::Format;
-use crate::{Outcome, process, python};
+use crate::{TaskResult, process, python};
 
 /// Every script here is one measurement; it takes `--format text` or `--format json`.
 const FOLDER: &str = "bench/python";
@@ -25,7 +25,7 @@ pub struct Options {
 
 /// Builds what is measured and runs the scripts. They find the program in `LAPA_BINARY` and the
 /// wheel in `LAPA_WHEEL`.
-pub fn run(options: &Options) -> Outcome {
+pub fn run(options: &Options) -> TaskResult {
     let Some(python) = python::environment()? else { return Ok(ExitCode::FAILURE) };
     let scripts = scripts(options.only.as_deref())?;
     let lapa = process::build_lapa(true)?;

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::{Outcome, process};
+use crate::{TaskResult, process};
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -34,7 +34,7 @@ control = { noise = "switch", switch.rule = "sum" }
 "#;
 
 /// Makes the pages and opens them. Without a browser, and without a way to get one, it says so.
-pub fn run() -> Outcome {
+pub fn run() -> TaskResult {
     let Some(browser) = browser()? else {
         eprintln!("notice: no Chromium here ({}); reports were not opened", NAMES.join(", "));
         return Ok(ExitCode::SUCCESS);

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use crate::{Outcome, modules, process};
+use crate::{TaskResult, modules, process};
 
 /// Writes the files, or with `check` fails when one of them would change.
-pub fn run(check: bool) -> Outcome {
+pub fn run(check: bool) -> TaskResult {
     let lapa = process::build_lapa(false)?;
     let schema = process::output(Command::new(&lapa).args(["config", "schema"]))?;
     let files = [

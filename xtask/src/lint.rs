@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use crate::{Outcome, containerfile, edges, house, modules, process};
+use crate::{TaskResult, containerfile, edges, house, modules, process};
 
 /// Runs every check and lists the failures at the end.
-pub fn run() -> Outcome {
+pub fn run() -> TaskResult {
     let mut failures = Vec::new();
     let mut checks = vec![
         "fmt --all --check",

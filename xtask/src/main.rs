@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// Result of every task: the exit code to pass on, or a message for the user.
-type Outcome = Result<ExitCode, String>;
+type TaskResult = Result<ExitCode, String>;
 
 /// Tasks of the lapa workspace.
 ///

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::peers_env::{self, PACKAGE};
-use crate::{Outcome, browser, process};
+use crate::{TaskResult, browser, process};
 
 /// Folder of the package.
 const FOLDER: &str = "bindings/python";
 
 /// Builds the package in the profile of the tests, so that what they have compiled is used again,
 /// and runs pytest. Without Python, or without a way to get the packages, it says so.
-pub fn run(long: bool) -> Outcome {
+pub fn run(long: bool) -> TaskResult {
     let Some(python) = environment()? else { return Ok(ExitCode::SUCCESS) };
     let wheel = build(&python, "dev", |_| ())?;
     install(&python, &wheel)?;

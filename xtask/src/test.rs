@@ -6,14 +6,14 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use serde_json::Value;
 
-use crate::{Outcome, browser, process, python};
+use crate::{TaskResult, browser, process, python};
 
 /// Data sets that some tests read; those tests skip with a message when they are missing.
 const DATA_SETS: [&str; 2] = ["mnist", "fashion-mnist"];
 
 /// Fetches the data sets, runs the tests, opens a report in a browser, and tests the Python package.
 /// Passes on the exit code of what fails first.
-pub fn run(long: bool) -> Outcome {
+pub fn run(long: bool) -> TaskResult {
     let lapa = process::build_lapa(false)?;
     for name in DATA_SETS {
         let mut get = Command::new(&lapa);

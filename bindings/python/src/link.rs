@@ -26,7 +26,7 @@ pub fn link<'py>(
     let experiment = experiment(config, changes)?;
     let mut links = Links::new(&experiment).map_err(Raise::raise)?;
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
-    let list = links.of(round, &devices).map_err(Raise::raise)?;
+    let list = links.draw(round, &devices).map_err(Raise::raise)?;
     let threshold = experiment.aggregate.threshold;
     let ideal = experiment.transmit.uplink.is_ideal() && threshold == Threshold::None;
     let db = |ratio: f64| 10.0 * ratio.log10();

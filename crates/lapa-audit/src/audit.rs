@@ -26,7 +26,7 @@ pub struct Audit {
 impl Audit {
     /// Makes `attacks` on `subject`, and compares what they find with `statement`: what a finished
     /// run says of itself. Where there is none, it is what the repeated run says.
-    pub fn of(
+    pub fn run(
         name: String,
         subject: &Subject,
         statement: Option<Statement>,

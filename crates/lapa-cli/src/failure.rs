@@ -9,7 +9,7 @@ use miette::{LabeledSpan, MietteDiagnostic, NamedSource, Report};
 use crate::output::{say_drawn, visible};
 
 /// Result of a command: an exit code, or an error.
-pub type Outcome = Result<ExitCode, Failure>;
+pub type CommandResult = Result<ExitCode, Failure>;
 
 /// The failure of a command.
 pub struct Failure {

@@ -12,7 +12,7 @@ use lapa::budget::round_up;
 use lapa::observe::Quantiles;
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -52,7 +52,11 @@ pub struct PlotFolder {
 }
 
 /// Prints a result in the wanted format; the exit code is that of success.
-pub fn print(format: Format, value: &impl Serialize, text: impl FnOnce() -> String) -> Outcome {
+pub fn print(
+    format: Format,
+    value: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> CommandResult {
     match format {
         Format::Json => json(value)?,
         Format::Text => text_out(&text())?,

@@ -160,7 +160,7 @@ impl Cell {
         let summary = simulation.summary(records, seconds).map_err(PhaseError::from)?;
         let objective = match diverged {
             Some(_) => None,
-            None => Judgment::of(simulation, records)?,
+            None => Judgment::from_records(simulation, records)?,
         };
         let powers = choice.as_ref().map(ChosenPowers::from);
         Ok(Finished { rounds, objective, powers, diverged, summary, seconds })

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use common::{SYNTHETIC, TOO_MANY, data, experiment, run};
 use lapa::config::Override;
-use lapa::run::{Outcome as RunOutcome, Run};
+use lapa::run::{Outcome, Run};
 use lapa_study::store::Store;
-use lapa_study::sweep::{Grid, MOST_CELLS, Outcome, Sweep, SweepError};
+use lapa_study::sweep::{Grid, MOST_CELLS, Sweep, SweepError, SweepResults};
 use serde_json::Value;
 
 fn sweep(flags: &[&str], seeds: u32) -> Result<Sweep, SweepError> {
@@ -23,7 +23,7 @@ fn execute(sweep: &Sweep, folder: &Path, threads: usize, most: usize) -> usize {
     let (executed, heard) = run(&sweep.cells(), &store, threads, most);
     assert!(heard.finished.len() + heard.failed.len() <= heard.started.len());
     if !executed.stopped {
-        Outcome::new(sweep, &executed).write(folder).unwrap();
+        SweepResults::new(sweep, &executed).write(folder).unwrap();
     }
     heard.started.len()
 }
@@ -110,7 +110,7 @@ fn figures_are_those_of_separate_runs() {
             let data = data().remove(&SYNTHETIC).unwrap();
             let run = Run::create(experiment(&changes).unwrap(), data, &folder).unwrap();
             let outcome = run.execute(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
-            let RunOutcome::Finished(summary) = outcome else { panic!("not finished") };
+            let Outcome::Finished(summary) = outcome else { panic!("not finished") };
             let metrics = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
             let lines: Vec<Value> =
                 metrics.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -203,7 +203,7 @@ fn plots_are_by_key_and_of_one_key_over_the_rounds() {
         let (executed, _) = run(&sweep.cells(), &store, 2, usize::MAX);
         let folder = place.path().join(folder);
         fs::create_dir(&folder).unwrap();
-        let plots = Outcome::new(&sweep, &executed).plot(&folder).unwrap();
+        let plots = SweepResults::new(&sweep, &executed).plot(&folder).unwrap();
         let name = |path: &std::path::PathBuf| path.file_name().unwrap().to_owned();
         let names: Vec<_> =
             plots.files.iter().map(|path| name(path).into_string().unwrap()).collect();

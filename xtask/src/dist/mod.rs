@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Args;
 
-use crate::{Outcome, generate, process, python};
+use crate::{TaskResult, generate, process, python};
 use archive::Entry;
 
 /// Options of a release.
@@ -42,7 +42,7 @@ const COMPLETIONS: [(&str, &str); 5] = [
 ];
 
 /// Makes the files of a release.
-pub fn run(options: &Options) -> Outcome {
+pub fn run(options: &Options) -> TaskResult {
     if !cfg!(target_os = "linux") {
         return Err("`cargo xtask dist` makes files for Linux, and runs on Linux only".into());
     }

@@ -13,7 +13,7 @@ pub use binomial::{binomial_tail, lower_limit, upper_limit};
 pub use gaussian::{gdp_delta, gdp_epsilon, mu_lower};
 pub use normal::{normal_cdf, normal_quantile};
 pub use one_run::{one_run_epsilon, one_run_p_value};
-pub use rates::{Errors, Threshold, epsilon_lower};
+pub use rates::{Errors, ScoreThreshold, epsilon_lower};
 
 /// Relative margin for rounding in these functions, which are right to 10⁻¹⁰ or better.
 const MARGIN: f64 = 1e-9;

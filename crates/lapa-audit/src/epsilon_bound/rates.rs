@@ -27,12 +27,12 @@ pub fn epsilon_lower(errors: Errors, delta: f64, alpha: f64) -> f64 {
 
 /// A threshold, chosen on scores that no bound is computed from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold(pub f64);
+pub struct ScoreThreshold(pub f64);
 
 /// Scores of either kind that are tried as thresholds, evenly from the lowest to the highest.
 const CANDIDATES: usize = 64;
 
-impl Threshold {
+impl ScoreThreshold {
     /// The threshold that promises the best bound on `trials` further scores of either kind, by
     /// scores `without` and `with` the record.
     pub fn choose(without: &[f64], with: &[f64], trials: u64, delta: f64, alpha: f64) -> Self {
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_threshold_separates_what_can_be_separated() {
         let (without, with) = ([0.0, 1.0, 2.0, 3.0], [3.5, 4.0, 5.0, 6.0]);
-        let threshold = Threshold::choose(&without, &with, 1000, 1e-5, 0.05);
+        let threshold = ScoreThreshold::choose(&without, &with, 1000, 1e-5, 0.05);
         assert_eq!(threshold.errors(&without, &with), errors(0, 0, 4));
-        assert_eq!(Threshold::choose(&[], &[], 10, 1e-5, 0.05), Threshold(0.0));
+        assert_eq!(ScoreThreshold::choose(&[], &[], 10, 1e-5, 0.05), ScoreThreshold(0.0));
     }
 }

@@ -31,7 +31,7 @@ pub struct Image {
 
 /// Outcome of the attack on a gradient.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct Reconstructions {
     /// A reconstruction of each image.
     pub guesses: Vec<Vec<f32>>,
     /// Qualities of the reconstructions.
@@ -114,7 +114,7 @@ impl Attacker {
         number: u64,
         reader: Option<&LabelReader>,
         search: &Search,
-    ) -> Vec<Outcome> {
+    ) -> Vec<Reconstructions> {
         let attack = |matcher: &mut Matcher, (group, images): (usize, &&[Image])| {
             let n = images.len();
             let truth: Vec<u8> = images.iter().map(|image| image.label).collect();
@@ -136,7 +136,7 @@ impl Attacker {
             let guesses = paired(found.chunks_exact(matcher.pixels()), images);
             let pairs = guesses.iter().zip(*images);
             let quality = |(guess, image): (&Vec<f32>, &Image)| self.quality(guess, image);
-            Outcome {
+            Reconstructions {
                 qualities: pairs.map(quality).collect(),
                 guesses,
                 labels: hits(&labels, &truth),

@@ -1,6 +1,6 @@
 //! Many gradients of one model with one noise, and how well they were inverted.
 
-use super::attacker::{Attacker, Image, Outcome};
+use super::attacker::{Attacker, Image, Reconstructions};
 use super::labels::LabelReader;
 use super::quality::Quality;
 use super::search::Search;
@@ -16,9 +16,9 @@ pub struct Case {
     /// Standard deviation of the noise on the gradient of one image.
     pub sigma: f64,
     /// True if the model is the early, the middle or the late one.
-    pub is_stage: bool,
+    pub is_phase: bool,
     /// Outcome of each gradient.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Reconstructions>,
     /// Quality of the mean image of its class, for each image.
     pub class_means: Vec<Quality>,
 }
@@ -41,7 +41,7 @@ impl Case {
             round: snapshot.round,
             noise: noise.into(),
             sigma,
-            is_stage: true,
+            is_phase: true,
             outcomes: attacker.attack_all(parameters, groups, sigma, number, reader, search),
             class_means: images.map(|image| attacker.class_mean(image).1).collect(),
         }

@@ -51,8 +51,8 @@ struct Plan {
     search: Search,
 }
 
-impl Plan {
-    fn of(effort: Effort) -> Self {
+impl From<Effort> for Plan {
+    fn from(effort: Effort) -> Self {
         let (images, batches, points, rounds, whole_runs, steps, starts) = match effort {
             Effort::Quick => (6, 1, 5, 40, false, 400, 1),
             Effort::Full => (20, 3, 7, u32::MAX, true, 1000, 3),
@@ -70,7 +70,7 @@ pub fn run(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Finding>, AuditError> {
-    let plan = Plan::of(options.effort);
+    let plan = Plan::from(options.effort);
     let attacker = Attacker::new(subject, plan.images, options.seed)?;
     let experiment = &subject.experiment;
     let rounds = rounds(experiment, plan.rounds, plan.points);
@@ -91,7 +91,7 @@ pub fn run(
 }
 
 /// A noise to attack through.
-struct Noise {
+struct AttackedNoise {
     name: String,
     /// σ at each snapshot, if it is known.
     sigmas: Vec<Option<f64>>,
@@ -105,13 +105,13 @@ fn noises(
     plan: &Plan,
     snapshots: &[Snapshot],
     listener: &mut Listener<'_>,
-) -> Result<Vec<Noise>, AuditError> {
+) -> Result<Vec<AttackedNoise>, AuditError> {
     let experiment = &subject.experiment;
     let sigmas = vec![Some(0.0); snapshots.len()];
-    let mut noises = vec![Noise { name: "none".into(), sigmas, everywhere: true }];
+    let mut noises = vec![AttackedNoise { name: "none".into(), sigmas, everywhere: true }];
     if snapshots.iter().any(|snapshot| snapshot.sigma > 0.0) {
         let sigmas = snapshots.iter().map(|snapshot| Some(snapshot.sigma)).collect();
-        noises.push(Noise { name: report::own_name(subject), sigmas, everywhere: true });
+        noises.push(AttackedNoise { name: report::own_name(subject), sigmas, everywhere: true });
     }
     let Some(privacy) = &experiment.privacy else { return Ok(noises) };
     let error = PidError::default_for(privacy.basis);
@@ -131,7 +131,7 @@ fn noises(
                 let mut sigmas: Vec<Option<f64>> =
                     others.iter().map(|snapshot| Some(snapshot.sigma)).collect();
                 sigmas.resize(snapshots.len(), None);
-                noises.push(Noise { name, sigmas, everywhere: false });
+                noises.push(AttackedNoise { name, sigmas, everywhere: false });
             }
             // Not every budget can be shared out by every allocator, and not every run ends well.
             Err(AuditError::Federation(_) | AuditError::Privacy(_)) => {}
@@ -146,10 +146,10 @@ fn attack(
     attacker: &Attacker,
     plan: &Plan,
     snapshots: &[Snapshot],
-    noises: &[Noise],
+    noises: &[AttackedNoise],
     listener: &mut Listener<'_>,
 ) -> Result<Cases, AuditError> {
-    let stages = [0, snapshots.len() / 2, snapshots.len() - 1];
+    let phases = [0, snapshots.len() / 2, snapshots.len() - 1];
     let mut cases = Cases::default();
     let (mut done, of) = (0, (snapshots.len() * noises.len()) as u64 + 2);
     let mut report = |done: u64| {
@@ -159,7 +159,7 @@ fn attack(
     };
     for (at, snapshot) in snapshots.iter().enumerate() {
         let reader = attacker.label_reader(&snapshot.parameters);
-        let is_stage = stages.contains(&at);
+        let is_phase = phases.contains(&at);
         let add = |what: u64, noise: (&str, f64), groups: &[&[Image]], search: &Search| {
             let number = ((at as u64) << 8) + what;
             Case::attack(attacker, snapshot, reader.as_ref(), noise, groups, search, number)
@@ -168,9 +168,9 @@ fn attack(
         for (n, noise) in (0..).zip(noises) {
             report(done)?;
             done += 1;
-            if let (Some(sigma), true) = (noise.sigmas[at], noise.everywhere || is_stage) {
+            if let (Some(sigma), true) = (noise.sigmas[at], noise.everywhere || is_phase) {
                 let case = add(n, (&noise.name, sigma), &singles, &plan.search);
-                cases.all.push(Case { is_stage, ..case });
+                cases.all.push(Case { is_phase, ..case });
             }
         }
         if at > 0 {

@@ -32,12 +32,12 @@ pub(super) fn finding(
 ) -> Result<Finding, AuditError> {
     let finding = Finding::new(Attack::Inversion, statement, options.confidence);
     let (verdict, reason) = verdict(subject, options, cases);
-    let stages: Value = cases.all.iter().filter(|case| case.is_stage).map(figures).collect();
+    let phases: Value = cases.all.iter().filter(|case| case.is_phase).map(figures).collect();
     let mut finding = Finding { verdict, reason, ..finding }
-        .figure("alpha", alpha(options, &own_stages(subject, cases)))
+        .figure("alpha", alpha(options, &own_phases(subject, cases)))
         .figure("images", attacker.images.len())
         .figure("single_images_only", attacker.single_images_only)
-        .figure("cases", stages)
+        .figure("cases", phases)
         .figure("squared_distance", cases.squared.as_ref().map_or(Value::Null, figures))
         .figure("batches", cases.batches.iter().map(figures).collect::<Value>());
     for text in explanations(subject, attacker) {
@@ -65,12 +65,12 @@ fn figures(case: &Case) -> Value {
 }
 
 /// The cases with the subject's own noise, early, midway and late.
-fn own_stages<'a>(subject: &Subject, cases: &'a Cases) -> Vec<&'a Case> {
+fn own_phases<'a>(subject: &Subject, cases: &'a Cases) -> Vec<&'a Case> {
     let name = own_name(subject);
     cases
         .all
         .iter()
-        .filter(|case| case.is_stage && case.noise == name && case.sigma > 0.0)
+        .filter(|case| case.is_phase && case.noise == name && case.sigma > 0.0)
         .collect()
 }
 
@@ -80,7 +80,7 @@ fn alpha(options: &Options, own: &[&Case]) -> f64 {
 }
 
 fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, String) {
-    let own = own_stages(subject, cases);
+    let own = own_phases(subject, cases);
     let alpha = alpha(options, &own);
     let tests = format!(
         "one-sided paired t-tests of the squared errors over the images, α = {alpha:.4} each"
@@ -186,7 +186,7 @@ fn table(cases: &Cases) -> Table {
         ">MSE of class mean",
     ];
     let mut table = Table::new(&caption, &headers);
-    let singles = cases.all.iter().filter(|case| case.is_stage).map(|case| ("cosine", case));
+    let singles = cases.all.iter().filter(|case| case.is_phase).map(|case| ("cosine", case));
     let squared = cases.squared.iter().map(|case| ("squared (DLG)", case));
     let batches = cases.batches.iter().map(|case| ("cosine, small batch", case));
     for (attack, case) in singles.chain(squared).chain(batches) {
@@ -210,9 +210,9 @@ fn table(cases: &Cases) -> Table {
 /// Original, class mean, and what was made of the gradients early and late.
 fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exhibit, AuditError> {
     let own = own_name(subject);
-    let stages: Vec<&Case> = cases.all.iter().filter(|case| case.is_stage).collect();
+    let phases: Vec<&Case> = cases.all.iter().filter(|case| case.is_phase).collect();
     let of = |noise: &str| -> Vec<&Case> {
-        stages.iter().copied().filter(|case| case.noise == noise).collect()
+        phases.iter().copied().filter(|case| case.noise == noise).collect()
     };
     let (without, with) = (of("none"), of(&own));
     let shown: Vec<&Case> = [without.first(), with.first(), without.last(), with.last()]

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Distinguisher, Releases};
 use crate::AuditError;
-use crate::epsilon_bound::{Errors, Threshold, epsilon_lower, gdp_epsilon, mu_lower};
+use crate::epsilon_bound::{Errors, ScoreThreshold, epsilon_lower, gdp_epsilon, mu_lower};
 
 /// Draws that are made at a time; in between the listener is heard.
 const BLOCK: u64 = 500;
@@ -67,7 +67,8 @@ impl Bounds {
         let all = without.len().min(with.len());
         let first = all / 4;
         let trials = (all - first) as u64;
-        let threshold = Threshold::choose(&without[..first], &with[..first], trials, delta, alpha);
+        let threshold =
+            ScoreThreshold::choose(&without[..first], &with[..first], trials, delta, alpha);
         let errors = threshold.errors(&without[first..all], &with[first..all]);
         let wins = without.iter().zip(with).filter(|(without, with)| with > without).count() as u64;
         let mu_lower = mu_lower(wins, all as u64, alpha);

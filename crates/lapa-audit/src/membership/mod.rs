@@ -26,7 +26,7 @@ use std::thread;
 pub use roc::Roc;
 use serde_json::{Value, json};
 
-use crate::epsilon_bound::{Threshold, epsilon_lower, normal_quantile, one_run_epsilon};
+use crate::epsilon_bound::{ScoreThreshold, epsilon_lower, normal_quantile, one_run_epsilon};
 use crate::{Attack, AuditError, Effort, Finding, Listener, Options, Progress, Statement, Subject};
 use candidates::Candidates;
 use guess::Guesses;
@@ -42,10 +42,9 @@ pub struct Scale {
     pub candidates: usize,
 }
 
-impl Scale {
-    /// The scale of an effort. No rounds are cut: a quick audit of the quickstart trains it nine
-    /// times.
-    pub fn of(effort: Effort) -> Self {
+/// No rounds are cut: a quick audit of the quickstart trains it nine times.
+impl From<Effort> for Scale {
+    fn from(effort: Effort) -> Self {
         match effort {
             Effort::Quick => Self { shadows: 8, candidates: 1000 },
             Effort::Full => Self { shadows: 64, candidates: 4000 },
@@ -60,7 +59,7 @@ pub fn run(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Finding>, AuditError> {
-    run_at(Scale::of(options.effort), subject, statement, options, listener)
+    run_at(Scale::from(options.effort), subject, statement, options, listener)
 }
 
 /// As [`run`], at a scale of one's own.
@@ -210,7 +209,7 @@ fn if_independent(scores: &[f64], members: &[bool], coins: usize, delta: f64, al
     };
     let (without, with) = (of(1, false), of(1, true));
     let trials = without.len().min(with.len()) as u64;
-    let threshold = Threshold::choose(&of(0, false), &of(0, true), trials, delta, alpha);
+    let threshold = ScoreThreshold::choose(&of(0, false), &of(0, true), trials, delta, alpha);
     epsilon_lower(threshold.errors(&without, &with), delta, alpha)
 }
 

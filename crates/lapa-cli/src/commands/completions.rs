@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output;
 
 /// Print a script that completes commands and flags in a shell
@@ -29,7 +29,7 @@ pub struct Arguments {
     shell: Shell,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::Lapa::command(), "lapa", &mut script);
     output::text_out(&String::from_utf8_lossy(&script))?;

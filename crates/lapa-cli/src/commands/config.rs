@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Format};
 
 /// Check a configuration file, or print the configuration schema.
@@ -29,7 +29,7 @@ pub enum Command {
     },
 }
 
-pub fn execute(command: Command) -> Outcome {
+pub fn execute(command: Command) -> CommandResult {
     match command {
         Command::Check { file, change, format } => {
             let experiment = super::experiment(Some(&file), &change)?;

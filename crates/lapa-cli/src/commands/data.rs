@@ -4,7 +4,7 @@ use clap::Subcommand;
 use lapa::data::{CacheState, DataInfo, DataName};
 use serde_json::json;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Format, Formatted, Printing};
 use crate::progress::{FetchProgress, Mode};
 
@@ -36,7 +36,7 @@ pub enum Command {
     },
 }
 
-pub fn execute(command: Command) -> Outcome {
+pub fn execute(command: Command) -> CommandResult {
     match command {
         Command::List { formatted } => list(formatted.format),
         Command::Get { name, printing } => get(name, &printing),
@@ -58,7 +58,7 @@ fn state(state: &CacheState) -> String {
     }
 }
 
-fn list(format: Format) -> Outcome {
+fn list(format: Format) -> CommandResult {
     let sets = lapa::data::list();
     let value = |set: &DataInfo| {
         json!({
@@ -84,7 +84,7 @@ fn list(format: Format) -> Outcome {
     })
 }
 
-fn get(name: String, printing: &Printing) -> Outcome {
+fn get(name: String, printing: &Printing) -> CommandResult {
     let set = DataName::try_from(name.clone()).map_err(Failure::usage)?;
     let mut progress = FetchProgress::new(Mode::choose(printing.quiet));
     let folder = lapa::data::get(&set, &mut |event| progress.show(event))?;

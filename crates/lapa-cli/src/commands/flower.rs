@@ -7,7 +7,7 @@ use std::process::{Command as Process, Stdio};
 
 use clap::{Args, Subcommand};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Run LAPA on Flower, a real federation (needs the Python package).
 #[derive(Subcommand)]
@@ -44,7 +44,7 @@ const PYTHON: &str = if cfg!(windows) { "python" } else { "python3" };
 const CHECK: &str = "import sys; from importlib.util import find_spec; sys.path.pop(0)\n\
                      sys.exit(3 if find_spec('lapa') is None else 4 * (find_spec('flwr') is None))";
 
-pub fn execute(command: Command) -> Outcome {
+pub fn execute(command: Command) -> CommandResult {
     let Command::Up(Arguments { arguments }) = command;
     let mut check = Process::new(PYTHON);
     check.args(["-c", CHECK]).stdin(Stdio::null());
@@ -71,14 +71,14 @@ pub fn execute(command: Command) -> Outcome {
 
 /// Becomes the program, so that signals reach it alone.
 #[cfg(unix)]
-fn run(mut program: Process) -> Outcome {
+fn run(mut program: Process) -> CommandResult {
     use std::os::unix::process::CommandExt;
     Err(program.exec().into())
 }
 
 /// Runs the program and passes on its exit code.
 #[cfg(not(unix))]
-fn run(mut program: Process) -> Outcome {
+fn run(mut program: Process) -> CommandResult {
     let status = program.status()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output;
 
 /// Write the quickstart as a commented configuration file.
@@ -28,7 +28,7 @@ pub struct Arguments {
 const HEAD: &str = "# The quickstart of lapa, as trained by `lapa run`: a private run with a proven \
                     budget.\n# Without privacy.epsilon it would add no noise.\n#\n";
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let template = HEAD.to_owned() + &lapa::config::template(super::QUICKSTART)?;
     let Arguments { file: path, force } = arguments;
     if path.as_os_str() == "-" {

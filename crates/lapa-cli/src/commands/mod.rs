@@ -27,7 +27,7 @@ use lapa::data::{DataError, DataName, Dataset};
 use lapa::files::Folder;
 use lapa_study::execute::Datasets;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::say;
 use crate::progress::{FetchProgress, Mode};
 
@@ -71,7 +71,7 @@ enum Command {
 
 impl Lapa {
     /// Runs the command.
-    pub fn execute(self) -> Outcome {
+    pub fn execute(self) -> CommandResult {
         match self.command {
             Command::Run(arguments) => run::execute(arguments),
             Command::Init(arguments) => init::execute(arguments),

@@ -7,7 +7,7 @@ use lapa::observe::Quantiles;
 use lapa::partition::{Records, Row};
 use serde_json::json;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Formatted, PlotFolder, count, paths};
 use crate::progress::{Mode, patiently};
 
@@ -28,7 +28,7 @@ pub struct Arguments {
 /// Devices that are drawn, and listed as JSON; of more, the plot counts sizes, and the list is the table's.
 const MOST_DRAWN: usize = 1000;
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(false);
     let (experiment, data) = arguments.source.prepare(None, mode)?;
     let (scheme, seed) = (&experiment.partition.scheme, experiment.run.seed);

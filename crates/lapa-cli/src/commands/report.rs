@@ -6,7 +6,7 @@ use clap::Args;
 use lapa_study::report::run::FinishedRun;
 use serde_json::json;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Formatted};
 
 /// Write a finished run as one HTML page, and its curves for TensorBoard
@@ -34,7 +34,7 @@ pub struct Arguments {
     formatted: Formatted,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let run = FinishedRun::open(&arguments.dir)?;
     let page = run.write_page(arguments.out.as_deref())?;
     let events = arguments.tensorboard.then(|| run.write_tensorboard()).transpose()?;

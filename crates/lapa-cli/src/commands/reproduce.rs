@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::run::flow;
 use super::study::{finish, results, run_cells};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Format, Printing, count, say};
 use crate::progress::Mode;
 
@@ -104,7 +104,7 @@ impl Shard {
     }
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.printing.quiet);
     let beyond = arguments.figures == [BEYOND];
     refuse_foreign_flags(&arguments, beyond)?;
@@ -149,7 +149,7 @@ fn refuse_foreign_flags(arguments: &Arguments, beyond: bool) -> Result<(), Failu
     }
 }
 
-fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> Outcome {
+fn figures(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> CommandResult {
     let selection = selection(arguments)?;
     let cells = selection.cells(settings)?;
     let part = match arguments.shard {
@@ -188,7 +188,7 @@ fn part(cells: &[Cell], Shard { part, of }: Shard) -> Vec<Cell> {
     distinct.skip(part - 1).step_by(of).cloned().collect()
 }
 
-fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> Outcome {
+fn beyond(arguments: &Arguments, settings: Settings, out: &Path, mode: Mode) -> CommandResult {
     let mut comparison = Comparison::default();
     let Arguments { epsilon, policy, noise, .. } = arguments;
     if !epsilon.is_empty() {
@@ -262,7 +262,7 @@ fn readings(names: &[String], main_alone: bool) -> Result<Vec<&'static Reading>,
     Ok(reading::all().iter().filter(wanted).collect())
 }
 
-fn report(verdicts: &[Verdict], executed: &Executed, out: &Path, format: Format) -> Outcome {
+fn report(verdicts: &[Verdict], executed: &Executed, out: &Path, format: Format) -> CommandResult {
     let failures: Vec<&str> = executed.failures.iter().map(|(_, why)| why.as_str()).collect();
     let value = json!({ "folder": out, "verdicts": verdicts, "failures": failures });
     let columns: [Column<Verdict>; 4] = [

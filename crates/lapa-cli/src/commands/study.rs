@@ -11,7 +11,7 @@ use lapa_study::store::{Results, Store};
 
 use super::run::{flow, stop_on_interrupt};
 use super::{create_folder, load_data};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{count, say};
 use crate::progress::{Mode, StudyProgress, duration};
 
@@ -95,7 +95,7 @@ pub fn results(cells: &[Cell], out: &Path) -> Result<Results, Failure> {
 }
 
 /// The exit code, with a word on what is missing.
-pub fn finish(executed: &Executed, out: &Path) -> Outcome {
+pub fn finish(executed: &Executed, out: &Path) -> CommandResult {
     let out = out.display();
     say(&match (executed.stopped, executed.failures.len()) {
         (true, _) => format!("stopped; finished runs are in {out}; repeat the command to continue"),

@@ -7,12 +7,12 @@ use clap::Args;
 use lapa::budget::round_up;
 use lapa::config::{Experiment, Override};
 use lapa_study::statistics::Estimate;
-use lapa_study::sweep::{Grid, Outcome as Swept, Plots, Point, Setting, Sweep};
+use lapa_study::sweep::{Grid, Plots, Point, Setting, Sweep, SweepResults};
 use serde_json::{Value, json};
 
 use super::study::run_loaded;
 use super::{configuration, create_folder, overrides, sets};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Format, Printing, table};
 use crate::progress::Mode;
 
@@ -56,7 +56,7 @@ pub struct Arguments {
     printing: Printing,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.printing.quiet);
     let source = &arguments.source;
     let mut sweep = sweep(&arguments)?;
@@ -71,7 +71,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
         let done = cells.iter().filter(|cell| executed.results.get(cell).is_some()).count();
         return stopped(done, cells.len(), &out, arguments.printing.format);
     }
-    let swept = Swept::new(&sweep, &executed);
+    let swept = SweepResults::new(&sweep, &executed);
     swept.write(&out)?;
     let plots = out.join("plots");
     create_folder(&plots)?;
@@ -100,7 +100,7 @@ fn sweep(arguments: &Arguments) -> Result<Sweep, Failure> {
     Ok(Sweep::new(grid, arguments.seeds, make)?)
 }
 
-fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Outcome {
+fn stopped(done: usize, of: usize, out: &Path, format: Format) -> CommandResult {
     let folder = out.display().to_string();
     let value = json!({ "stopped": true, "finished": done, "cells": of, "folder": folder });
     output::print(format, &value, || {
@@ -116,7 +116,7 @@ fn stopped(done: usize, of: usize, out: &Path, format: Format) -> Outcome {
 const OVER_FIRST: &str = ">over the first (points)";
 
 /// The table, what failed, and where all is.
-fn text(swept: &Swept, plots: &Plots, out: &Path) -> String {
+fn text(swept: &SweepResults, plots: &Plots, out: &Path) -> String {
     let mut results = swept.points.iter().filter_map(|point| point.result.as_ref());
     let settled = results.any(|result| result.accuracy_last5.is_some());
     type Column = (&'static str, fn(&Point) -> Option<String>);

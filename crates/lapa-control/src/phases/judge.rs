@@ -22,7 +22,7 @@ pub struct Judgment {
 
 impl Judgment {
     /// J of a run; `None` without amplitudes or without noise.
-    pub fn of(
+    pub fn from_records(
         simulation: &Simulation,
         records: &[RoundRecord],
     ) -> Result<Option<Self>, PhaseError> {

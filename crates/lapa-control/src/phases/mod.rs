@@ -86,7 +86,7 @@ pub fn limits(experiment: &Experiment) -> Result<Limits, PhaseError> {
 /// Differs from the paper: where its A is above 1, it is taken as 1.
 pub fn problem(experiment: &Experiment, pilot: &Pilot) -> Result<Problem, PhaseError> {
     let control = &experiment.control;
-    let rule = NoiseRule::of(control);
+    let rule = NoiseRule::from_control(control);
     let trace = pilot.trace.clone();
     // ΣG_k² of a round, on the average.
     let squares = trace.arrays().weights.iter().map(|weight| weight * weight).sum::<f64>();
@@ -285,7 +285,7 @@ fn judged(
     let simulation = Simulation::new(experiment, data)?;
     let devices = simulation.books().devices();
     let records = read_records(out, simulation.experiment(), devices)?;
-    match Judgment::of(&simulation, &records) {
+    match Judgment::from_records(&simulation, &records) {
         Err(PhaseError::NoDevices(_)) => Ok(None),
         judgment => judgment,
     }

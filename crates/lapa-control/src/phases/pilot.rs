@@ -118,7 +118,7 @@ impl Pilot {
         let mut links = Links::new(experiment).map_err(FederationError::from)?;
         for (row, record) in records.iter().enumerate() {
             // Draws the channels of the round.
-            links.of(record.round, &[0]).map_err(FederationError::from)?;
+            links.draw(record.round, &[0]).map_err(FederationError::from)?;
             for device in 0..devices {
                 let part = experiment.transmit.uplink.noise_part();
                 let nu = part * experiment.radio.noise_power_w / links.gain(device as u32);

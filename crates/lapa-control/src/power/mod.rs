@@ -12,5 +12,5 @@ pub use average::Average;
 pub use cost::{CostError, PrivacyCost, privacy_cost, privacy_cost_until};
 pub use example::example;
 pub use lapa::budget::NoiseRule;
-pub use problem::{Noise, Problem, ProblemError};
+pub use problem::{NoiseArrays, Problem, ProblemError};
 pub use trace::{Trace, TraceArrays, TraceError};

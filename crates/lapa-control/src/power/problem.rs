@@ -39,7 +39,7 @@ pub enum ProblemError {
 /// σ of each round and device; arrays are flat, a round after the other. Both are 0 where a device
 /// does not send.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Noise {
+pub struct NoiseArrays {
     /// Standard deviation of the artificial noise.
     pub artificial: Vec<f64>,
     /// Standard deviation of the channel's noise, c√ν, all of it; ∞ for a device without power.
@@ -173,12 +173,12 @@ impl Problem {
     /// Differs from the paper: it adds artificial noise in every round up to T_th, as the objective
     /// does. A run does not know which crossing is the last, and a round before it that needs none
     /// gets none.
-    pub fn noise(&self, amplitudes: &[f64]) -> Result<Noise, ObjectiveError> {
+    pub fn noise(&self, amplitudes: &[f64]) -> Result<NoiseArrays, ObjectiveError> {
         self.check(amplitudes)?;
         let (arrays, devices) = (self.trace.arrays(), self.devices.len());
         let sum_needs = self.sum_needs(amplitudes);
         let cells = arrays.weights.len();
-        let mut noise = Noise { artificial: vec![0.0; cells], channel: vec![0.0; cells] };
+        let mut noise = NoiseArrays { artificial: vec![0.0; cells], channel: vec![0.0; cells] };
         for at in (0..cells).filter(|&at| arrays.weights[at] > 0.0) {
             let (round, device) = (at / devices, at % devices);
             let required = arrays.sigma_required[at];

@@ -174,7 +174,7 @@ fn experiment(flags: &[&str]) -> Experiment {
 fn links(experiment: &Experiment) -> (Links, Vec<Link>) {
     let mut links = Links::new(experiment).unwrap();
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
-    let list = links.of(1, &devices).unwrap();
+    let list = links.draw(1, &devices).unwrap();
     (links, list)
 }
 

@@ -5,6 +5,7 @@
 
 mod crc32c;
 mod markdown;
+pub mod privacy;
 pub mod run;
 pub mod tensorboard;
 

@@ -7,8 +7,8 @@ use lapa::budget::round_up;
 use lapa::files;
 use lapa::observe::{DeviceRecord, DeviceRecords, Quantiles};
 use lapa::run::{CheckedRun, Manifest, Summary, SwitchingRound, UnderNoised};
-use lapa_privacy::allocate::Basis;
 
+use super::privacy::{PrivacyFigures, shares_records};
 use super::{Badge, Entry, Page, Table};
 use super::{ReportError, tensorboard, write};
 
@@ -17,9 +17,6 @@ const PLOTS: [&str; 4] = ["accuracy", "loss", "noise", "privacy"];
 
 /// Devices listed one by one; of more, quantiles are shown.
 const MOST_DEVICES: usize = 60;
-
-/// Badge, status and meaning of a figure.
-type Status = (Badge, &'static str, &'static str);
 
 /// A finished run, to be put on a page.
 pub struct FinishedRun(CheckedRun);
@@ -99,7 +96,7 @@ impl FinishedRun {
             format!(
                 "Proven for {}: ε ≤ {} at δ = {:e}. The paper's sum: ε = {} for the worst device, ε = {} \
                  over all devices.",
-                if self.shares_records() {
+                if shares_records(&self.0.experiment) {
                     "one record of the worst device, not for an image that several devices hold"
                 } else {
                     "the worst device"
@@ -113,11 +110,6 @@ impl FinishedRun {
             "No noise was added, so ε = ∞.".into()
         };
         format!("{accuracy} after {rounds} rounds on {devices} devices. {epsilon}")
-    }
-
-    /// True if one image may be on several devices.
-    fn shares_records(&self) -> bool {
-        self.0.experiment.partition.scheme.shared().is_some()
     }
 
     fn noisy(&self) -> bool {
@@ -144,45 +136,17 @@ impl FinishedRun {
 
     /// Each privacy figure with its status and meaning.
     fn privacy_figures(&self) -> Table {
-        let privacy = &self.0.summary.privacy;
-        let total = (
-            Badge::Unknown,
-            "not about one device",
-            if self.shares_records() {
-                "The same, summed over all devices, as the paper's budget does. It is no guarantee for \
-                 an image that several devices hold."
-            } else {
-                "The same, summed over all devices, as the paper's budget does. It is nobody's privacy \
-                 loss: devices hold different records."
-            },
-        );
-        let odometer = |meaning| (Badge::Unknown, "odometer reading", meaning);
-        let spent =
-            odometer("ε that the worst device has spent, over all runs on the same ledger.");
-        let mut figures = vec![
-            ("Proven ε", privacy.epsilon_provable, self.provable()),
-            ("Paper's sum, worst device", privacy.epsilon_claimed_worst, self.claimed()),
-            ("Paper's sum, all devices", privacy.epsilon_claimed_total, total),
-            ("Spent ε", privacy.epsilon_spent, spent),
-        ];
-        let trust = self.0.experiment.channel_trust();
-        if trust > 0.0 {
-            let meaning = odometer("The same if no channel noise is counted.");
-            figures.push((
-                "Spent ε without channel noise",
-                privacy.epsilon_without_channel,
-                meaning,
-            ));
-        }
+        let CheckedRun { experiment, summary, .. } = &self.0;
         let mut table = Table::new("", &["Figure", ">Value", "Status", "Meaning"]);
-        let mut row = |name: &str, value: String, status: Entry, meaning: &str| {
-            table.row([name.into(), value.into(), status, meaning.into()]);
-        };
-        for (name, epsilon, (badge, status, meaning)) in figures {
-            row(name, round_up(epsilon), Entry::badge(badge, status), meaning);
+        for figure in PrivacyFigures::from(&summary.privacy).explained(experiment) {
+            let status = match figure.status {
+                (_, "") => "".into(),
+                (badge, status) => Entry::badge(badge, status),
+            };
+            let meaning = capital(&figure.meaning) + ".";
+            table.row([capital(figure.name).into(), figure.value.into(), status, meaning.into()]);
         }
-        let delta = "Probability with which the guarantee may fail, for all figures above.";
-        row("δ", format!("{:e}", privacy.delta), "".into(), delta);
+        let trust = experiment.channel_trust();
         let (status, meaning) = match trust {
             0.0 => (
                 Entry::badge(Badge::Good, "no assumption"),
@@ -194,57 +158,8 @@ impl FinishedRun {
                  listens with a better receiver, or from a shorter distance, than declared.",
             ),
         };
-        row("κ", trust.to_string(), status, meaning);
+        table.row(["κ".into(), trust.to_string().into(), status, meaning.into()]);
         table
-    }
-
-    /// Status and meaning of the proven ε.
-    fn provable(&self) -> Status {
-        let privacy = self.0.experiment.privacy.as_ref();
-        if self.0.summary.privacy.epsilon_provable.is_infinite() {
-            return (Badge::Bad, "nothing proven", "Something was released without noise.");
-        }
-        match privacy.map(|privacy| (privacy.basis, privacy.allocator.is_fixed())) {
-            None | Some((Basis::Certified, _)) => (
-                Badge::Good,
-                "proven in advance",
-                "Budget of the worst device, declared before round 1 and enforced by its filter.",
-            ),
-            Some((Basis::Paper, true)) => (
-                Badge::Good,
-                "proven",
-                "ε of the recorded noise for the worst device; the schedule was fixed in advance.",
-            ),
-            Some((Basis::Paper, _)) => (
-                Badge::Mixed,
-                "odometer reading",
-                "ε of the recorded noise for the worst device. The schedule was chosen during the \
-                 run, so this is not a guarantee made in advance.",
-            ),
-        }
-    }
-
-    /// Status and meaning of the paper's sum of one device, compared with its proven ε.
-    fn claimed(&self) -> Status {
-        let privacy = &self.0.summary.privacy;
-        if privacy.epsilon_claimed_worst.is_infinite() {
-            let meaning = "Without noise the paper's formula makes no claim either.";
-            (Badge::Unknown, "no claim", meaning)
-        } else if privacy.epsilon_claimed_worst >= privacy.epsilon_provable {
-            (
-                Badge::Good,
-                "above the proven ε: harmless",
-                "The paper's formula, summed over the rounds of one device. Above the proven ε it \
-                 only overstates the loss: summing is the loosest way to compose releases.",
-            )
-        } else {
-            (
-                Badge::Bad,
-                "below the proven ε: do not rely on it",
-                "The paper's formula, summed over the rounds of one device. It is smaller than the \
-                 proven ε of this noise, so it promises too much.",
-            )
-        }
     }
 
     /// Caption of a drawing.
@@ -343,6 +258,15 @@ impl FinishedRun {
         }
         table
     }
+}
+
+/// The text with a capital, unless it begins with a symbol.
+fn capital(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
 }
 
 fn megabytes(bytes: u64) -> String {

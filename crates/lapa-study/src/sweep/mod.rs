@@ -9,7 +9,7 @@ use lapa::config::{ConfigError, Entropy, Experiment, ObserveDevices, Override};
 
 pub use error::SweepError;
 pub use grid::{Grid, Key, Setting};
-pub use outcome::{CellResult, CellRow, Gain, Outcome, Point, PointResult, RoundAccuracy};
+pub use outcome::{CellResult, CellRow, Gain, Point, PointResult, RoundAccuracy, SweepResults};
 pub use plots::Plots;
 
 use crate::cell::Cell;

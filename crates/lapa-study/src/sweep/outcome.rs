@@ -16,7 +16,7 @@ use crate::statistics::Estimate;
 
 /// All that a sweep found. No timings: the same sweep gives the same bytes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub struct SweepResults {
     /// Keys and values.
     #[serde(rename = "keys")]
     pub grid: Grid,
@@ -134,7 +134,7 @@ const RESULT: [&str; 8] = [
     "energy_j",
 ];
 
-impl Outcome {
+impl SweepResults {
     /// Results of the cells of a sweep.
     pub fn new(sweep: &Sweep, executed: &Executed) -> Self {
         let (cells, seeds) = (sweep.cells(), sweep.seeds().collect::<Vec<_>>());

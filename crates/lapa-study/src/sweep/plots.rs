@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lapa_report::plot::{Figure, PlotError, Series, StackedBars};
 
-use super::{Key, Outcome, PointResult, Setting};
+use super::{Key, PointResult, Setting, SweepResults};
 use crate::statistics::Estimate;
 
 /// Curves, or bars side by side, that one plot shows.
@@ -31,7 +31,7 @@ struct Combination<'a> {
     points: Vec<(&'a Setting, &'a PointResult)>,
 }
 
-impl Outcome {
+impl SweepResults {
     /// Draws the accuracy by each key with two values or more into `folder`, and over the rounds if
     /// there is one key. Points without a result are left out.
     pub fn plot(&self, folder: &Path) -> Result<Plots, PlotError> {

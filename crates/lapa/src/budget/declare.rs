@@ -131,7 +131,7 @@ pub(crate) fn declare(
             basis: experiment.basis(),
             delta: experiment.delta(),
             noisy: experiment.privacy.is_some(),
-            rule: NoiseRule::of(&experiment.control),
+            rule: NoiseRule::from_control(&experiment.control),
             trust: experiment.channel_trust(),
         });
         made.push((known, Arc::clone(&budget)));

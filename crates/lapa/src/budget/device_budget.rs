@@ -178,7 +178,7 @@ impl DeviceBudget {
     pub(crate) fn epsilon_of(&self, event: &Event, odometer: &mut Odometer) -> Result<f64> {
         match self.basis {
             Basis::Paper => Ok(event.claimed_epsilon(self.delta)),
-            Basis::Certified => odometer.of_one(event, self.delta),
+            Basis::Certified => odometer.single(event, self.delta),
         }
     }
 

@@ -29,7 +29,7 @@ pub enum NoiseRule {
 
 impl NoiseRule {
     /// The rule of an experiment.
-    pub fn of(control: &Control) -> Self {
+    pub fn from_control(control: &Control) -> Self {
         match control.noise {
             NoiseControl::Always => Self::Always,
             NoiseControl::Switch(SwitchConfig { rule }) => match rule {

@@ -20,7 +20,7 @@ pub(crate) struct Odometer {
 
 impl Odometer {
     /// The ε of one release by itself.
-    pub fn of_one(&mut self, event: &Event, delta: f64) -> Result<f64> {
+    pub fn single(&mut self, event: &Event, delta: f64) -> Result<f64> {
         let mechanism = event.mechanism()?;
         let key = mechanism.noise_multiplier().to_bits();
         known(&mut self.single, key, || one_release(&mechanism, delta))

@@ -166,7 +166,7 @@ impl Links {
     }
 
     /// The links of `devices` in a round in which all of them send.
-    pub fn of(&mut self, round: u32, devices: &[u32]) -> Result<Vec<Link>, LinkError> {
+    pub fn draw(&mut self, round: u32, devices: &[u32]) -> Result<Vec<Link>, LinkError> {
         let (sending, antennas) = (devices.len() as u64, self.antennas as u64);
         if sending * antennas > MOST_COEFFICIENTS {
             return Err(LinkError::TooMany { devices: sending, antennas });

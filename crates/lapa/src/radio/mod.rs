@@ -111,7 +111,7 @@ impl Radio {
 
     /// Fails before the first round where the receiver cannot separate `devices`.
     pub(crate) fn try_links(&mut self, devices: &[u32]) -> Result<(), LinkError> {
-        self.links.as_mut().map_or(Ok(()), |links| links.of(1, devices).map(|_| ()))
+        self.links.as_mut().map_or(Ok(()), |links| links.draw(1, devices).map(|_| ()))
     }
 
     /// Selects the devices that send in a round, and those of them that have weight 0. Devices that
@@ -130,13 +130,13 @@ impl Radio {
             BelowThreshold::WeightZero => Threshold::None,
         };
         let (mut chosen, skipped): (Vec<Link>, Vec<Link>) =
-            links.of(round, devices)?.into_iter().partition(|link| link.passes(&to_send));
+            links.draw(round, devices)?.into_iter().partition(|link| link.passes(&to_send));
         let short = chosen.iter().filter(|link| !link.passes(&self.threshold));
         let weightless: Vec<u32> = short.map(|link| link.device).collect();
         if !skipped.is_empty() && !links.noma().perfect_sic {
             // With fewer devices on the air there is less interference.
             let devices: Vec<u32> = chosen.iter().map(|link| link.device).collect();
-            chosen = links.of(round, &devices)?;
+            chosen = links.draw(round, &devices)?;
         }
         if chosen.len() == weightless.len() {
             self.report_none_selected(round, &[&chosen[..], &skipped].concat())?;

@@ -4,7 +4,7 @@ use lapa_privacy::accountant::{ACCOUNTANTS, Accountant, Advanced, Naive, Named, 
 use lapa_privacy::{AccountError, Adjacency, Mechanism};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Format, or_dash};
 
 /// What is asked: ε for σ, or σ for ε.
@@ -26,7 +26,7 @@ struct Answer {
     note: Option<String>,
 }
 
-pub fn execute(query: &Query) -> Outcome {
+pub fn execute(query: &Query) -> CommandResult {
     let mut answers = Vec::new();
     for accountant in ACCOUNTANTS {
         let Named { name: key, about, new } = accountant;

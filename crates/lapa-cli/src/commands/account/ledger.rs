@@ -12,7 +12,7 @@ use lapa_privacy::{AccountError, Event, Mechanism};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Column, Format, count as count_of, or_dash, wrap};
 
 /// One device's releases, costed.
@@ -58,7 +58,7 @@ const MEANING: [(&str, &str); 3] = [
     ),
 ];
 
-pub fn execute(path: &Path, format: Format) -> Outcome {
+pub fn execute(path: &Path, format: Format) -> CommandResult {
     // The folder of a run has its ledger inside.
     let inside = path.join("ledger.db");
     let path = if inside.is_file() { &inside } else { path };

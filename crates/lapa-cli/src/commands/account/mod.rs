@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::Formatted;
 
 /// Compute ε from σ or σ from ε with six accountants, or the ε spent in a ledger
@@ -104,7 +104,7 @@ fn delta(text: &str) -> Result<f64, String> {
     number(text, |d| (1e-18..1.0).contains(&d), "a number from 1e-18 to below 1")
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     if let Some(path) = &arguments.ledger {
         return ledger::execute(path, arguments.formatted.format);
     }

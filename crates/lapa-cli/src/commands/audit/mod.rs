@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use lapa_audit::{Attack, Audit, AuditError, CAVEAT, Effort, Finding, Options, Verdict, at_least};
 
 use super::run::{flow, stop_on_interrupt};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Printing, or_dash};
 use crate::progress::{Mode, Steps};
 use source::Audited;
@@ -103,7 +103,7 @@ enum Budget {
     Full,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.printing.quiet);
     let effort = match arguments.budget {
         Budget::Quick => Effort::Quick,

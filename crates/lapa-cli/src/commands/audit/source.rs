@@ -73,6 +73,6 @@ impl Audited {
         options: &Options,
         listener: &mut Listener<'_>,
     ) -> Result<Audit, AuditError> {
-        Audit::of(self.name, &self.subject, self.statement, attacks, options, listener)
+        Audit::run(self.name, &self.subject, self.statement, attacks, options, listener)
     }
 }

@@ -18,7 +18,7 @@ use lapa::simulation::Simulation;
 use lapa_privacy::sampler::add_gaussian;
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Format, Formatted};
 use crate::progress::Mode;
 
@@ -76,7 +76,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.formatted.format == Format::Json);
     let started = lapa::clock::now();
     let mnist = Data { name: DataName::Mnist, classes: None };

@@ -14,7 +14,7 @@ use lapa::simulation::{Event, ExactLoss, ExactLossError, Simulation};
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
 use lapa_control::phases::{MOST_CELLS, PhaseError};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, PlotFolder, Printing};
 use crate::progress::{Mode, Steps, patiently};
 use report::Report;
@@ -66,7 +66,7 @@ const MOST_BYTES: u64 = 8 << 30;
 const CURVATURES: usize = 3;
 const ITERATIONS: u32 = 6;
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.printing.quiet);
     let (mut experiment, data) = arguments.source.prepare(None, mode)?;
     if experiment.run.entropy == Entropy::Os {

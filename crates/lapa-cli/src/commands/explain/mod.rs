@@ -5,13 +5,12 @@ mod read;
 use std::path::PathBuf;
 
 use clap::Args;
-use lapa::budget::{PrivacySummary, adversary, round_up};
+use lapa::budget::adversary;
 use lapa::config::{Entropy, Experiment};
-use lapa::observe::number;
-use serde::Serialize;
+use lapa_study::report::privacy::{Explained, PrivacyFigures, shares_records};
 use serde_json::{Value, json};
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Formatted, count, wrap};
 
 /// Explain the privacy of a run in plain words
@@ -38,118 +37,6 @@ pub struct Arguments {
     formatted: Formatted,
 }
 
-/// Privacy figures of a run; `None` where a run in progress does not tell.
-#[derive(Serialize)]
-pub struct Figures {
-    #[serde(with = "number")]
-    epsilon_provable: f64,
-    #[serde(with = "number")]
-    epsilon_spent: f64,
-    #[serde(with = "number::optional")]
-    epsilon_without_channel: Option<f64>,
-    #[serde(with = "number")]
-    epsilon_claimed_worst: f64,
-    #[serde(with = "number::optional")]
-    epsilon_claimed_total: Option<f64>,
-    delta: f64,
-}
-
-impl From<&PrivacySummary> for Figures {
-    fn from(summary: &PrivacySummary) -> Self {
-        Self {
-            epsilon_provable: summary.epsilon_provable,
-            epsilon_spent: summary.epsilon_spent,
-            epsilon_without_channel: Some(summary.epsilon_without_channel),
-            epsilon_claimed_worst: summary.epsilon_claimed_worst,
-            epsilon_claimed_total: Some(summary.epsilon_claimed_total),
-            delta: summary.delta,
-        }
-    }
-}
-
-impl Figures {
-    /// All figures in one line.
-    pub fn line(&self) -> String {
-        let proven = if self.epsilon_provable.is_finite() {
-            format!("proven ε ≤ {}", round_up(self.epsilon_provable))
-        } else {
-            "nothing is proven (ε = ∞)".into()
-        };
-        let channel = match self.epsilon_without_channel {
-            Some(epsilon) if epsilon > self.epsilon_spent => {
-                format!(" ({} without channel noise)", round_up(epsilon))
-            }
-            _ => String::new(),
-        };
-        let total = self
-            .epsilon_claimed_total
-            .map_or(String::new(), |total| format!(" per device, {} in total", round_up(total)));
-        format!(
-            "Privacy (δ = {:e}): {proven}; spent so far {}{channel}; the paper's formula would report \
-             {}{total}",
-            self.delta,
-            round_up(self.epsilon_spent),
-            round_up(self.epsilon_claimed_worst),
-        )
-    }
-
-    /// Name, value and meaning of each figure.
-    fn meanings(&self, experiment: &Experiment) -> Vec<(&'static str, String, String)> {
-        let proven = if experiment.is_certified() {
-            "the budget of the worst device, declared before round 1 and enforced"
-        } else {
-            "ε of the recorded noise, for the worst device"
-        };
-        let factor = if self.epsilon_provable <= MOST_READABLE {
-            format!(
-                "; with one record changed, no outcome becomes more than {} times as likely, except \
-                 with probability δ",
-                round_up(self.epsilon_provable.exp())
-            )
-        } else {
-            "; so large an ε excludes next to nothing".into()
-        };
-        let verdict = if self.epsilon_claimed_worst >= self.epsilon_spent {
-            "above the spent ε, so it only overstates the loss"
-        } else {
-            "below the spent ε, so it promises too much"
-        };
-        let without_channel =
-            self.epsilon_without_channel.filter(|_| experiment.channel_trust() > 0.0);
-        let proven = format!("{proven}{factor}");
-        let claimed =
-            format!("the paper's formula, summed over the rounds of the worst device; {verdict}");
-        let odometer = "odometer reading, ε that the worst device has used up so far";
-        let total = if shares_records(experiment) {
-            "the same, summed over all devices; no guarantee for an image that several of them hold"
-        } else {
-            "the same, summed over all devices; nobody's privacy loss, because devices hold different \
-             records"
-        };
-        let silent = "spent ε if no channel noise is counted";
-        let delta = "probability with which the guarantee may fail; choose it well below \
-                     1/(number of records)";
-        let figures = [
-            ("proven ε", Some(self.epsilon_provable), proven),
-            ("spent ε", Some(self.epsilon_spent), odometer.into()),
-            ("the paper's ε, per device", Some(self.epsilon_claimed_worst), claimed),
-            ("the paper's ε, in total", self.epsilon_claimed_total, total.into()),
-            ("spent ε, no channel noise", without_channel, silent.into()),
-        ];
-        let shown = |(name, value, meaning)| Some((name, round_up(value?), meaning));
-        let delta = ("δ", format!("{:e}", self.delta), delta.into());
-        figures.into_iter().filter_map(shown).chain([delta]).collect()
-    }
-}
-
-/// The largest ε whose factor e^ε says anything.
-const MOST_READABLE: f64 = 30.0;
-
-/// True if one image may be on several devices.
-fn shares_records(experiment: &Experiment) -> bool {
-    experiment.partition.scheme.shared().is_some()
-}
-
 /// Unit, adjacency and adversary in one line; empty without noise.
 pub fn protection(experiment: &Experiment) -> String {
     let Some(privacy) = &experiment.privacy else { return String::new() };
@@ -170,28 +57,26 @@ pub fn protection(experiment: &Experiment) -> String {
 }
 
 /// A run and its privacy.
-struct Explained {
+struct ExplainedRun {
     folder: PathBuf,
     finished: bool,
     round: u32,
     experiment: Experiment,
-    figures: Figures,
+    figures: PrivacyFigures,
     proof: Vec<String>,
     ledger: PathBuf,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
-    let run = Explained::read(arguments.folder)?;
+pub fn execute(arguments: Arguments) -> CommandResult {
+    let run = ExplainedRun::read(arguments.folder)?;
     output::print(arguments.formatted.format, &run.json(), || run.text())
 }
 
-impl Explained {
+impl ExplainedRun {
     fn json(&self) -> Value {
-        let meanings = self.figures.meanings(&self.experiment).into_iter();
-        let meanings = meanings.map(
-            |(name, value, meaning)| json!({ "figure": name, "value": value, "meaning": meaning }),
-        );
-        let meanings: Vec<Value> = meanings.collect();
+        let meaning = |figure: Explained| json!({ "figure": figure.name, "value": figure.value, "meaning": figure.meaning });
+        let explained = self.figures.explained(&self.experiment).into_iter();
+        let meanings: Vec<Value> = explained.map(meaning).collect();
         json!({
             "folder": self.folder,
             "finished": self.finished,
@@ -214,7 +99,7 @@ impl Explained {
             count(self.experiment.run.rounds as usize, "round"),
             wrap(&self.figures.line(), ""),
         );
-        for (name, value, meaning) in self.figures.meanings(&self.experiment) {
+        for Explained { name, value, meaning, .. } in self.figures.explained(&self.experiment) {
             text += &format!("\n{}\n", wrap(&format!("{name} = {value}: {meaning}."), "  "));
         }
         for paragraph in &self.proof {

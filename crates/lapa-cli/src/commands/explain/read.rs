@@ -10,12 +10,13 @@ use lapa::observe::RoundRecord;
 use lapa::run::{CheckedRun, read_summary};
 use lapa_privacy::ledger::Ledger;
 use lapa_privacy::{Budget, Filter};
+use lapa_study::report::privacy::PrivacyFigures;
 use serde_json::Value;
 
-use super::{Explained, Figures};
+use super::ExplainedRun;
 use crate::failure::Failure;
 
-impl Explained {
+impl ExplainedRun {
     /// Reads the run in `folder`. A finished one must be consistent; of another, the rounds that
     /// are complete count.
     pub fn read(folder: PathBuf) -> Result<Self, Failure> {
@@ -36,7 +37,7 @@ impl Explained {
             finished: true,
             round: summary.rounds,
             experiment,
-            figures: Figures::from(&summary.privacy),
+            figures: PrivacyFigures::from(&summary.privacy),
             proof: summary.privacy.privacy.lines().map(str::to_owned).collect(),
             folder,
         })
@@ -67,7 +68,7 @@ impl Explained {
         Ok(Self {
             finished: false,
             round: records.last().map_or(0, |record| record.round),
-            figures: Figures {
+            figures: PrivacyFigures {
                 epsilon_provable: facts.epsilon,
                 epsilon_spent: spent,
                 epsilon_without_channel: None,

@@ -8,7 +8,7 @@ use lapa::config::{Aggregate, Experiment};
 use lapa::radio::{Link, LinkError, Links, Threshold};
 use serde_json::{Map, Value};
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{Formatted, PlotFolder};
 use crate::progress::{Mode, patiently};
 
@@ -52,7 +52,7 @@ pub struct Arguments {
     sweep: Option<sweep::Quantity>,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let experiment = arguments.source.experiment()?;
     let Arguments { plots: PlotFolder { out }, formatted: Formatted { format }, round, .. } =
         arguments;
@@ -71,7 +71,7 @@ pub fn execute(arguments: Arguments) -> Outcome {
 fn links(experiment: &Experiment, round: u32) -> Result<(Links, Vec<Link>), LinkError> {
     let mut links = Links::new(experiment)?;
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
-    let list = links.of(round, &devices)?;
+    let list = links.draw(round, &devices)?;
     Ok((links, list))
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Limit, by_limit, limits, rate};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Format, paths, table};
 
 /// Quantity that is varied.
@@ -45,31 +45,31 @@ impl Quantity {
         Texts { name, header, label }
     }
 
-    fn places(self, experiment: &Experiment) -> Vec<Place> {
+    fn places(self, experiment: &Experiment) -> Vec<SweptValue> {
         // Four to a decade.
         let powers = |from: f64, count: i32| {
             (0..=count).map(move |step| from * 10f64.powf(f64::from(step) / 4.0))
         };
         match self {
             Self::Power => {
-                powers(1e-3 * experiment.transmit.max_power_w, 16).map(Place::PowerW).collect()
+                powers(1e-3 * experiment.transmit.max_power_w, 16).map(SweptValue::PowerW).collect()
             }
-            Self::Noise => powers(1e-16, 24).map(Place::NoisePowerW).collect(),
-            Self::Antennas => (0..=6).map(|power| Place::Antennas(1 << power)).collect(),
+            Self::Noise => powers(1e-16, 24).map(SweptValue::NoisePowerW).collect(),
+            Self::Antennas => (0..=6).map(|power| SweptValue::Antennas(1 << power)).collect(),
         }
     }
 }
 
-/// Place on the horizontal axis.
+/// Value on the horizontal axis.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Place {
+enum SweptValue {
     PowerW(f64),
     NoisePowerW(f64),
     Antennas(u32),
 }
 
-impl Place {
+impl SweptValue {
     /// Sets the quantity in a configuration; returns its key and value.
     fn apply(self, experiment: &mut Experiment) -> String {
         match self {
@@ -105,7 +105,7 @@ impl Place {
 #[derive(Serialize)]
 struct Point {
     #[serde(flatten)]
-    place: Place,
+    place: SweptValue,
     #[serde(with = "number")]
     ser_median: f64,
     #[serde(with = "number")]
@@ -158,7 +158,7 @@ impl Sweep {
     }
 
     /// Draws and prints.
-    pub fn show(&self, folder: &Path, format: Format) -> Outcome {
+    pub fn show(&self, folder: &Path, format: Format) -> CommandResult {
         // Decibels are logarithms already.
         let (Texts { name, label, .. }, log) =
             (self.quantity.texts(), self.quantity != Quantity::Noise);

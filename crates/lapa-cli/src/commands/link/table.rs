@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Limit, by_limit, limits, rate};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Format, count, paths};
 
 /// Images and labels of MNIST and its like: the size of the model follows from them.
@@ -102,7 +102,7 @@ impl<'a> Table<'a> {
     }
 
     /// Draws and prints.
-    pub fn show(&self, folder: &Path, format: Format) -> Outcome {
+    pub fn show(&self, folder: &Path, format: Format) -> CommandResult {
         let regions: &[_] = match &self.experiment.radio.places {
             Places::Positions(_) => &[],
             Places::Regions(regions) => regions,

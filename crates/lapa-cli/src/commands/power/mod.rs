@@ -17,7 +17,7 @@ use lapa_control::phases::{
 };
 
 use super::run::{Screen, flow, stop_on_interrupt};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Printing};
 use crate::progress::{Mode, Steps};
 
@@ -70,7 +70,7 @@ pub struct Arguments {
     printing: Printing,
 }
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.printing.quiet);
     let out = folder(&arguments, mode)?;
     let chosen = optimizers(&arguments)?;
@@ -104,7 +104,7 @@ fn compare(
     out: &Path,
     ledger: &Path,
     mode: Mode,
-) -> Outcome {
+) -> CommandResult {
     let optimizers = optimizers(arguments)?;
     stop_on_interrupt("stopping")?;
     let place = arguments.pilot.clone().unwrap_or_else(|| out.join("pilot"));
@@ -253,7 +253,7 @@ fn load_agent(path: &Path, experiment: &Experiment) -> Result<Agent, Failure> {
         .map_err(|error| Failure::usage(format!("--agent: {error}")))
 }
 
-fn stopped(what: &str) -> Outcome {
+fn stopped(what: &str) -> CommandResult {
     output::say(&format!("\n{what}"));
     Ok(ExitCode::FAILURE)
 }

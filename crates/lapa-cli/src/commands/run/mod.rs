@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use lapa::run::{Outcome as End, RunError};
+use lapa::run::{Outcome, RunError};
 use lapa_control::phases::{Destination, Job, PhaseEvent, Unfinished, notes};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{Printing, say};
 use crate::progress::{Mode, patiently};
 use phases::Phases;
@@ -56,7 +56,7 @@ pub struct Arguments {
 /// Set by Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-pub fn execute(arguments: Arguments) -> Outcome {
+pub fn execute(arguments: Arguments) -> CommandResult {
     let Printing { quiet, format } = arguments.printing;
     let mode = Mode::choose(quiet);
     let job = match &arguments.resume {
@@ -79,11 +79,11 @@ pub fn execute(arguments: Arguments) -> Outcome {
     phases.iter_mut().for_each(Phases::finish);
     screen.finish();
     match end {
-        End::Finished(summary) => report::finished(&summary, &screen, &folder, format),
-        End::Stopped { round: 0 } => {
+        Outcome::Finished(summary) => report::finished(&summary, &screen, &folder, format),
+        Outcome::Stopped { round: 0 } => {
             report::stopped("stopped before the first round", &folder, format)
         }
-        End::Stopped { round } => {
+        Outcome::Stopped { round } => {
             report::stopped(&format!("stopped after round {round}"), &folder, format)
         }
     }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use lapa::budget::{PrivacySummary, round_up};
 use lapa::observe::{DeviceRecord, DeviceRecords};
 use lapa::run::{Summary, SwitchingRound, UnderNoised};
+use lapa_study::report::privacy::PrivacyFigures;
 use serde_json::json;
 
 use super::Screen;
-use crate::commands::explain::Figures;
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Column, Format, count};
 
 /// The links of the last round, for all devices up to a screenful; nothing without radio.
@@ -51,7 +51,12 @@ pub fn link_table(devices: &DeviceRecords) -> String {
     format!("Links in the last round (details: `lapa link`):\n{table}")
 }
 
-pub fn finished(summary: &Summary, screen: &Screen, folder: &Path, format: Format) -> Outcome {
+pub fn finished(
+    summary: &Summary,
+    screen: &Screen,
+    folder: &Path,
+    format: Format,
+) -> CommandResult {
     let mut value = serde_json::to_value(summary)?;
     value["folder"] = json!(folder);
     value["peak_memory_mb"] = json!(peak_memory_mb());
@@ -123,12 +128,12 @@ fn privacy(summary: &PrivacySummary, protection: &str, folder: &Path) -> String 
     let separator = if protection.is_empty() { "" } else { "; " };
     format!(
         "{}\n{protection}{separator}details: lapa explain {}",
-        Figures::from(summary).line(),
+        PrivacyFigures::from(summary).line(),
         folder.display()
     )
 }
 
-pub fn stopped(what: &str, folder: &Path, format: Format) -> Outcome {
+pub fn stopped(what: &str, folder: &Path, format: Format) -> CommandResult {
     let folder = folder.display().to_string();
     let command = format!("lapa run --resume {folder}");
     let value = json!({ "stopped": true, "what": what, "folder": folder, "resume": command });

@@ -65,7 +65,7 @@ fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
     for text in [
         "Warning:",
         "had less noise than their budgets require",
-        "<span class=\"badge bad\">below the proven ε: do not rely on it</span>",
+        "<span class=\"badge bad\">below the spent ε: do not rely on it</span>",
         "Paper&#39;s sum, worst device",
         "Paper&#39;s sum, all devices",
         "it misses the gap between them",
@@ -86,7 +86,7 @@ fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
 fn captions_and_badges_are_true_of_a_certified_run() {
     let html = page("certified", CERTIFIED);
     for text in [
-        "<span class=\"badge good\">above the proven ε: harmless</span>",
+        "<span class=\"badge good\">above the spent ε: harmless</span>",
         "The paper&#39;s sum ends above the proven line",
     ] {
         assert!(html.contains(text), "{text}");
@@ -102,7 +102,7 @@ fn shared_records_are_not_said_to_be_different() {
     let html = page_with("virtual", CERTIFIED, &VIRTUAL);
     for text in [
         "Proven for one record of the worst device, not for an image that several devices hold: ε ≤ 8",
-        "It is no guarantee for an image that several devices hold.",
+        "it is no guarantee for an image that several devices hold.",
         "Nothing is claimed for an image with all of its copies.",
     ] {
         assert!(html.contains(text), "{text}");

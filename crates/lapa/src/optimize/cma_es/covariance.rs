@@ -37,7 +37,7 @@ impl Covariance {
     }
 
     /// Learning rate relative to that of a full covariance (Ros & Hansen 2008, Section 3).
-    pub fn haste(&self) -> f64 {
+    pub fn relative_rate(&self) -> f64 {
         match self {
             Self::Full { .. } => 1.0,
             Self::Diagonal { roots, .. } => (roots.len() as f64 + 2.0) / 3.0,

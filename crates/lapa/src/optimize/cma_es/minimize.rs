@@ -151,9 +151,9 @@ impl State {
         let mass = weights.iter().map(|w| w * w).sum::<f64>().recip();
         let covariance = Covariance::identity(start.len());
         let step_path = (mass + 2.0) / (n + mass + 5.0);
-        let rank_one = (covariance.haste() * 2.0 / ((n + 1.3).powi(2) + mass)).min(1.0);
-        let rank_mu =
-            covariance.haste() * 2.0 * (mass - 2.0 + 1.0 / mass) / ((n + 2.0).powi(2) + mass);
+        let rank_one = (covariance.relative_rate() * 2.0 / ((n + 1.3).powi(2) + mass)).min(1.0);
+        let rank_mu = covariance.relative_rate() * 2.0 * (mass - 2.0 + 1.0 / mass)
+            / ((n + 2.0).powi(2) + mass);
         let rates = Rates {
             step_path,
             damping: 1.0 + 2.0 * (((mass - 1.0) / (n + 1.0)).sqrt() - 1.0).max(0.0) + step_path,
