@@ -194,31 +194,24 @@ impl Blame for PhaseError {
     }
 }
 
-impl From<OptimizeError> for PhaseError {
-    fn from(error: OptimizeError) -> Self {
-        match error {
-            OptimizeError::Cancelled(cancelled) => cancelled.into(),
-            other => Self::Optimize(other),
-        }
-    }
+/// Errors of parts that a listener may break off, too.
+macro_rules! parts {
+    ($($error:ident: $variant:ident;)*) => {
+        $(impl From<$error> for PhaseError {
+            fn from(error: $error) -> Self {
+                match error {
+                    $error::Cancelled(cancelled) => cancelled.into(),
+                    other => Self::$variant(other),
+                }
+            }
+        })*
+    };
 }
 
-impl From<CostError> for PhaseError {
-    fn from(error: CostError) -> Self {
-        match error {
-            CostError::Cancelled(cancelled) => cancelled.into(),
-            other => Self::Cost(other),
-        }
-    }
-}
-
-impl From<FederationError> for PhaseError {
-    fn from(error: FederationError) -> Self {
-        match error {
-            FederationError::Cancelled(cancelled) => cancelled.into(),
-            other => Self::Federation(other),
-        }
-    }
+parts! {
+    OptimizeError: Optimize;
+    CostError: Cost;
+    FederationError: Federation;
 }
 
 impl From<ShowError> for PhaseError {
