@@ -248,9 +248,9 @@ impl Problem {
         }
     }
 
-    /// Under the sum rule, whether the required σ of all devices add up to more in a round than the
-    /// σ that may be counted of their channels; a latched switch needs it in round 1, and nothing after
-    /// the first round that does not. Under other rules nothing.
+    /// Rounds, under the sum rule, in which the required σ of all devices add up to more than the σ that
+    /// may be counted of their channels. A latched switch needs artificial noise until, while what is
+    /// required does not rise, the channel suffices, and never after. Empty under other rules.
     fn sum_needs(&self, amplitudes: &[f64]) -> Vec<bool> {
         if !self.goes_by_sum() {
             return Vec::new();
@@ -262,11 +262,26 @@ impl Problem {
         let rounds = self.channel_roots.chunks_exact(inverse.len()).zip(&self.required);
         let mut needs: Vec<bool> = rounds.map(needs).collect();
         if self.rule == NoiseRule::SumLatched {
-            needs[0] = true;
-            let switch = needs.iter().position(|needs| !needs).unwrap_or(needs.len());
+            let switch = self.latch(&needs);
+            needs[..switch].fill(true);
             needs[switch..].fill(false);
         }
         needs
+    }
+
+    /// Index of the first round in which the channel suffices, and no more is required than in the last
+    /// round before it in which a device sent; round 1 has none.
+    fn latch(&self, needs: &[bool]) -> usize {
+        let mut before = 0.0;
+        let switches = |round: &usize| {
+            let required = self.required[*round];
+            if required == 0.0 {
+                return false;
+            }
+            let rises = required > std::mem::replace(&mut before, required);
+            !needs[*round] && !rises
+        };
+        (0..needs.len()).find(switches).unwrap_or(needs.len())
     }
 
     fn goes_by_sum(&self) -> bool {

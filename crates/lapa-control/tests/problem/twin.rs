@@ -59,19 +59,25 @@ pub struct Twin {
 
 /// True if the device needs artificial noise in the round.
 fn needs(trace: &Trace, powers: &[f64], rule: NoiseRule, round: usize, device: usize) -> bool {
+    let senders = |round: usize| {
+        let cells = (0..trace.devices()).map(move |k| cell(trace, powers, round, k));
+        cells.filter(|c| c.weight > 0.0)
+    };
+    let all_required = |round: usize| -> f64 { senders(round).map(|c| c.required).sum() };
     let sum_needs = |round: usize| {
-        let cells = (0..trace.devices()).map(|k| cell(trace, powers, round, k));
-        let (mut required, mut channel) = (0.0, 0.0);
-        for c in cells.filter(|c| c.weight > 0.0) {
-            required += c.required;
-            channel += (c.trust * c.quiet * c.nu).sqrt();
-        }
-        required > channel
+        let channel: f64 = senders(round).map(|c| (c.trust * c.quiet * c.nu).sqrt()).sum();
+        all_required(round) > channel
+    };
+    // In some round up to this one, no more is required than in the one before, and the channel suffices.
+    let latched = || {
+        let asked: Vec<usize> = (0..=round).filter(|&round| all_required(round) > 0.0).collect();
+        let falls = |pair: &[usize]| all_required(pair[1]) <= all_required(pair[0]);
+        asked.windows(2).any(|pair| falls(pair) && !sum_needs(pair[1]))
     };
     match rule {
         NoiseRule::Always => true,
         NoiseRule::Sum => sum_needs(round),
-        NoiseRule::SumLatched => (1..=round).all(sum_needs),
+        NoiseRule::SumLatched => !latched(),
         NoiseRule::PerDevice | NoiseRule::TopUp => {
             let c = cell(trace, powers, round, device);
             c.weight > 0.0 && c.required.powi(2) > c.trust * c.quiet * c.nu

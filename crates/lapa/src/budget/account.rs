@@ -25,6 +25,8 @@ pub(super) struct Account {
     pub switching_round: Option<u32>,
     /// True once an update of this run went without artificial noise.
     pub has_switched: bool,
+    /// The last round of this run with an update, and the σ of its artificial noise.
+    pub latest: (u32, f64),
     /// The budget ε that a remote device declares; `None` in a simulation.
     pub declared: Option<f64>,
 }
@@ -46,6 +48,7 @@ impl Account {
             let last = if release.sigma_artificial > 0.0 { round } else { 0 };
             self.switching_round = self.switching_round.max(Some(last));
             self.has_switched |= last == 0;
+            self.latest = (round, release.sigma_artificial * release.noise.parts().sqrt());
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use lapa_privacy::{Event, FilterKind};
 
 use super::account::Account;
 use super::amplitudes::Amplitudes;
-use super::device_budget::{Channel, Priced};
+use super::device_budget::{Channel, Priced, ROUNDING};
 use super::noise_control::sum_suffices;
 use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, Result, declare, total_epsilon};
 use crate::config::{Experiment, Scale};
@@ -256,25 +256,39 @@ impl Books {
         Request { device, cost }
     }
 
-    /// True if the channel suffices by the paper's sum over the devices, where that decides: now, or
-    /// in an earlier round if the switch is latched.
+    /// True if the channel suffices by the paper's sum over the devices, where that decides. A latched
+    /// switch waits for a round that requires no more than the one before, and stays.
     fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool> {
-        match self.budgets.first().map(|budget| budget.rule) {
-            _ if !self.is_noisy() => return Ok(false),
-            Some(NoiseRule::Sum) => {}
-            Some(NoiseRule::SumLatched) if self.asked > 1 => {
-                if self.accounts.values().any(|account| account.has_switched) {
-                    return Ok(true);
-                }
-            }
+        let latched = match self.budgets.first().map(|budget| budget.rule) {
+            Some(NoiseRule::Sum) => false,
+            Some(NoiseRule::SumLatched) => true,
             _ => return Ok(false),
+        };
+        if !self.is_noisy() {
+            return Ok(false);
+        }
+        if latched && self.accounts.values().any(|account| account.has_switched) {
+            return Ok(true);
         }
         let mut devices = Vec::with_capacity(bids.len());
         for (bid, request) in bids.iter().zip(requests) {
             let budget = self.budget(bid.device);
             devices.push((budget.required(request.cost)?, budget.trusted(self.channel(bid))?));
         }
-        Ok(sum_suffices(devices.into_iter()))
+        let required: f64 = devices.iter().map(|(required, _)| required).sum();
+        Ok(sum_suffices(devices.into_iter()) && (!latched || self.falls_to(required)))
+    }
+
+    /// True if the σ of the last round before, over the devices that sent in it, is not below
+    /// `required`. They had what they required: a latched switch asks only until it switches.
+    fn falls_to(&self, required: f64) -> bool {
+        let latest = || self.accounts.values().map(|account| account.latest);
+        let Some(last) = latest().map(|(round, _)| round).max().filter(|round| *round > 0) else {
+            return false;
+        };
+        let before: f64 =
+            latest().filter(|(round, _)| *round == last).map(|(_, sigma)| sigma).sum();
+        required <= before * ROUNDING
     }
 
     fn channel(&self, bid: &Bid) -> Channel<'_> {

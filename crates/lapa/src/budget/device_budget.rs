@@ -14,7 +14,7 @@ use super::{NoiseRule, Odometer, Result};
 const FLOOR: f64 = 0.01;
 
 /// A hair more noise, so that σ/Δ rounds to no less than the multiplier paid for.
-const ROUNDING: f64 = 1.0 + 1e-12;
+pub(super) const ROUNDING: f64 = 1.0 + 1e-12;
 
 /// The kind of a declared budget where nothing is enforced.
 const UNLIMITED: &str = "unlimited";

@@ -13,9 +13,10 @@ pub enum NoiseRule {
     ///
     /// Differs from the paper: it has one T_th.
     Sum,
-    /// As the sum, and once it suffices artificial noise never returns: one T_th for all devices, as
-    /// printed, eq. (23). Round 1, whose budget the paper leaves open, has artificial noise: budgets
-    /// of equal devices ask for less than those of the rounds after it.
+    /// As the sum, and once what is required has fallen to the channel's noise, artificial noise never
+    /// returns: one T_th for all devices, as printed, eq. (23). While the requirement still rises, in
+    /// the first rounds of LAPA, there is artificial noise: Section IV-A has T_th where it "decreases
+    /// with training progress and aligns" with the channel's noise.
     SumLatched,
     /// All or nothing, by each device's own channel.
     ///

@@ -113,8 +113,8 @@ pub enum SwitchRule {
     /// By the sum over the devices, every round anew. It leaves single devices with too little noise,
     /// so it must be asked for.
     Sum,
-    /// As sum, and once it suffices, after round 1, artificial noise never returns: the paper's one
-    /// T_th, eq. (23).
+    /// As sum, and once the required noise has fallen to the channel's, artificial noise never returns:
+    /// the paper's one T_th, eq. (23).
     SumLatched,
     /// For each device by itself, in each round.
     #[default]

@@ -137,24 +137,28 @@ fn a_latched_switch_never_returns() {
         let all = [&PAPER[..], &changes, &radio].concat();
         all.into_iter().map(str::to_owned).chain([rule]).collect::<Vec<String>>()
     };
-    let modes = |rule: &str, noise: f64| -> Vec<NoiseMode> {
+    let run = |rule: &str, noise: f64| -> Vec<(NoiseMode, f64)> {
         let mut changes = of(rule);
         changes.push(format!("radio.noise_power_w={noise:e}"));
         let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+        let required = |record| devices(record).iter().map(|device| device.sigma_required).sum();
         let records = Recording::new(&changes).rounds(12);
-        records.iter().map(|record| record.noise_mode.unwrap()).collect()
+        records.iter().map(|record| (record.noise_mode.unwrap(), required(record))).collect()
     };
+    let suffices = |(mode, _): &(NoiseMode, f64)| *mode == NoiseMode::Channel;
     // The first noise power at which the sum crosses, and crosses back.
-    let back = |modes: &[NoiseMode]| {
-        let switch = modes.iter().position(|mode| *mode == NoiseMode::Channel);
-        switch.filter(|&at| at > 0 && modes[at..].contains(&NoiseMode::Artificial))
+    let back = |rounds: &[(NoiseMode, f64)]| {
+        let switch = rounds.iter().position(suffices);
+        switch.filter(|&at| at > 0 && !rounds[at..].iter().all(suffices))
     };
     let powers = (0..60).map(|step| 1e-14 * 1.2f64.powi(step));
-    let (noise, switch) =
-        powers.into_iter().find_map(|noise| Some((noise, back(&modes("sum", noise))?))).unwrap();
-    let latched = modes("sum-latched", noise);
-    assert_eq!(latched.iter().position(|mode| *mode == NoiseMode::Channel), Some(switch));
-    assert!(latched[switch..].iter().all(|mode| *mode == NoiseMode::Channel), "{latched:?}");
+    let (noise, first) =
+        powers.into_iter().find_map(|noise| Some((noise, back(&run("sum", noise))?))).unwrap();
+    let latched = run("sum-latched", noise);
+    let switch = latched.iter().position(suffices).unwrap();
+    assert!(latched[switch..].iter().all(suffices), "{latched:?}");
+    // Up to the first crossing both rules do the same; from there on the latch waits for a fall.
+    assert!(switch >= first && latched[switch].1 <= latched[switch - 1].1, "{latched:?}");
 
     let place = TempDir::new().unwrap();
     let mut changes = of("sum-latched");
