@@ -30,6 +30,10 @@ const SMALL: &str = r#"
     control = { noise = "top-up", power = "cma-es", cma-es.evaluations = 200 }
 "#;
 
+/// Devices whose δ is one over their samples, of which a run warns.
+const LARGE_DELTA: [&str; 3] =
+    ["partition.mix.non_iid=0", "partition.mix.iid_samples=100", "privacy.delta=0.01"];
+
 fn experiment(changes: &[&str]) -> Experiment {
     let flags: Vec<Override> = changes.iter().map(|c| Override::parse(c).unwrap()).collect();
     Experiment::from_toml(SMALL, "small.toml", &flags).unwrap()
@@ -402,7 +406,7 @@ fn nothing_is_spent_on_what_must_fail() {
 #[test]
 fn live_evaluation_repeats_the_pilot_at_its_own_powers() {
     let place = TempDir::new().unwrap();
-    let experiment = experiment(&["control.evaluation=live", "privacy.delta=0.05"]);
+    let experiment = experiment(&[&["control.evaluation=live"][..], &LARGE_DELTA].concat());
     let go = &mut |_: RunEvent<'_>| ControlFlow::Continue(());
     let pilots = execute_pilots(&experiment, &data(), &place.path().join("pilot"), None, go);
     let pilots = pilots.unwrap();
@@ -427,12 +431,8 @@ fn live_evaluation_repeats_the_pilot_at_its_own_powers() {
 #[test]
 fn a_warning_of_many_pilots_is_heard_once() {
     let (place, mut heard) = (TempDir::new().unwrap(), Vec::new());
-    let changes = [
-        "control.evaluation=live",
-        "control.power=closed-form",
-        "control.pilots=2",
-        "privacy.delta=0.05",
-    ];
+    let changes = ["control.evaluation=live", "control.power=closed-form", "control.pilots=2"];
+    let changes = [&changes[..], &LARGE_DELTA].concat();
     let end =
         pilot_and_run(experiment(&changes), data(), &place.path().join("run"), &mut |event| {
             if let PhaseEvent::Pilot(RunEvent::Warning(text)) = event {

@@ -280,7 +280,9 @@ fn findings_do_not_depend_on_threads() {
 /// Warnings of repetitions were lost once.
 #[test]
 fn a_warning_of_all_repetitions_is_heard_once() {
-    let changes = ["run.rounds=1", "privacy.epsilon=2", "privacy.delta=0.1"];
+    let sizes = ["partition.mix.non_iid=0", "partition.mix.iid_samples=100"];
+    let privacy = ["run.rounds=1", "privacy.epsilon=2", "privacy.delta=0.01"];
+    let changes = [&sizes[..], &privacy].concat();
     let subject = Subject::new(experiment(&changes), noisy_digits()).unwrap();
     let options = Options::new(0.95, Effort::Quick, 11).unwrap();
     let mut heard = Vec::new();

@@ -146,18 +146,20 @@ fn a_latched_switch_never_returns() {
         records.iter().map(|record| (record.noise_mode.unwrap(), required(record))).collect()
     };
     let suffices = |(mode, _): &(NoiseMode, f64)| *mode == NoiseMode::Channel;
-    // The first noise power at which the sum crosses, and crosses back.
-    let back = |rounds: &[(NoiseMode, f64)]| {
-        let switch = rounds.iter().position(suffices);
-        switch.filter(|&at| at > 0 && !rounds[at..].iter().all(suffices))
-    };
+    // The first noise power at which the sum crosses, and crosses back, and the latch crosses at all.
     let powers = (0..60).map(|step| 1e-14 * 1.2f64.powi(step));
-    let (noise, first) =
-        powers.into_iter().find_map(|noise| Some((noise, back(&run("sum", noise))?))).unwrap();
-    let latched = run("sum-latched", noise);
-    let switch = latched.iter().position(suffices).unwrap();
-    assert!(latched[switch..].iter().all(suffices), "{latched:?}");
-    // Up to the first crossing both rules do the same; from there on the latch waits for a fall.
+    let both = powers.map(|noise| (noise, run("sum", noise), run("sum-latched", noise)));
+    let crosses = |rounds: &[(NoiseMode, f64)]| rounds.iter().position(suffices);
+    let (noise, first, latched, switch) = both
+        .into_iter()
+        .find_map(|(noise, sum, latched)| {
+            let first = crosses(&sum).filter(|&at| at > 0 && !sum[at..].iter().all(suffices))?;
+            let switch = crosses(&latched)?;
+            Some((noise, first, latched, switch))
+        })
+        .unwrap();
+    assert!(latched[switch..].len() > 1 && latched[switch..].iter().all(suffices), "{latched:?}");
+    // The latch waits for a fall.
     assert!(switch >= first && latched[switch].1 <= latched[switch - 1].1, "{latched:?}");
 
     let place = TempDir::new().unwrap();

@@ -10,7 +10,7 @@ fn unknown_radio_keys_get_the_nearest_one() {
     let radio = "base_station, positions, regions, antennas, carrier_hz, path_loss_exponent, \
                  base_gain_dbi, device_gain_dbi, noise_power_w, fading, redraw_every";
     let transmit = "uplink, power_w, max_power_w, access, receiver, perfect_sic, sic_order, scale, \
-                    modulation, symbol_rate_hz, analog, digital, signal";
+                    modulation, symbol_rate_hz, analog, digital, signal, fixed";
     let aggregate = "rule, ser_threshold, sinr_threshold_db, below_threshold, none_selected, renormalize, fedadp, \
          wasserstein, kl, js, noise-aware";
     for (text, place, key, expected, help) in [
