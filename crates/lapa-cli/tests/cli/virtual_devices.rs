@@ -49,7 +49,7 @@ fn a_run_of_many_devices_is_told_in_few_and_true_words() {
     let explained = one_line(stdout(lapa(place).args(["explain", "r"]).assert()).as_bytes());
     for part in [
         "System: virtual devices share the images of one training set.",
-        "no guarantee for an image that several of them hold",
+        "no guarantee for an image that several devices hold",
     ] {
         assert!(explained.contains(part), "{part}: {explained}");
     }
