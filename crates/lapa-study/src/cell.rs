@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use lapa::budget::PrivacyError;
 use lapa::config::{Clip, Experiment, Update};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
+use lapa::radio::UplinkError;
 use lapa::run::{RunEvent, Summary, fingerprint};
 use lapa_control::phases::{Choice, InMemory, Judgment, PhaseError, PhaseEvent};
 use serde::{Deserialize, Serialize};
@@ -43,7 +45,7 @@ pub struct Finished {
     /// noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<Judgment>,
-    /// The round whose loss was not finite: the run ended there, and its later evaluations count as
+    /// The round whose numbers were not finite: the run ended there, and its later evaluations count as
     /// guesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diverged: Option<u32>,
@@ -125,8 +127,9 @@ impl Cell {
         let trained = f64::from(run.rounds) * run.participation * share * clip * samples;
         let evaluations = f64::from(run.rounds.div_ceil(run.evaluate_every));
         let evaluated = FORWARD * evaluations * data.test.len() as f64;
-        let pilot = if self.experiment.control.needs_pilot() { trained + PILOT_WORK } else { 0.0 };
-        trained + evaluated + pilot
+        let control = &self.experiment.control;
+        let pilots = f64::from(control.pilots) * (trained + PILOT_WORK);
+        trained + evaluated + if control.needs_pilot() { pilots } else { 0.0 }
     }
 
     /// Samples of all devices, where the partition says.
@@ -145,7 +148,7 @@ impl Cell {
         let on_event = &mut |event: PhaseEvent<'_>| on_event(event.into());
         let mut run = InMemory::prepare(self.experiment.clone(), data.clone(), on_event)?;
         let diverged = match run.execute(on_event) {
-            Err(FederationError::LossNotFinite { round, .. }) => Some(round),
+            Err(error) if has_diverged(&error) => Some(run.records.len() as u32 + 1),
             ended => ended.map(|()| None).map_err(PhaseError::from)?,
         };
         let seconds = start.elapsed().as_secs_f64();
@@ -164,6 +167,19 @@ impl Cell {
         };
         let powers = choice.as_ref().map(ChosenPowers::from);
         Ok(Finished { rounds, objective, powers, diverged, summary, seconds })
+    }
+}
+
+/// True if numbers grew beyond what can be computed with: the loss, an update, the noise that it asks
+/// for, or the channel's noise on it.
+fn has_diverged(error: &FederationError) -> bool {
+    let is_out_of_range = |error: &UplinkError| matches!(error, UplinkError::Parameter(_));
+    match error {
+        FederationError::LossNotFinite { .. } | FederationError::Diverged { .. } => true,
+        FederationError::Privacy(PrivacyError::Sigma(_)) => true,
+        FederationError::Privacy(PrivacyError::Uplink(error)) => is_out_of_range(error),
+        FederationError::Uplink(error) => is_out_of_range(error),
+        _ => false,
     }
 }
 

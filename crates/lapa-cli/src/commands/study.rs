@@ -16,7 +16,7 @@ use crate::output::{count, say};
 use crate::progress::{Mode, StudyProgress, duration};
 
 /// Samples that one core trains or evaluates in a second; only to say beforehand how long it takes.
-const SAMPLES_PER_SECOND: f64 = 30_000.0;
+const SAMPLES_PER_SECOND: f64 = 45_000.0;
 
 /// Loads the data and runs the cells that the folder `out` does not have yet, with a plan first and
 /// progress.

@@ -1,4 +1,4 @@
-//! Final accuracy against the initial noise (Section V-C, first figure): claim 3.
+//! Final accuracy against the initial noise (Section V-C, first figure): claims 3 and 15.
 
 use super::allocators::Allocator;
 use lapa_report::plot::Figure;
@@ -7,6 +7,7 @@ use super::chapter::{Chapter, accuracy_table, against, alone};
 use super::claim::{Claim, Contrast};
 use super::curve::{Base, base};
 use super::{Curve, Evidence, Scope};
+use crate::cell::Finished;
 
 const BASE: Base = base!("paper/privacy.toml");
 
@@ -65,6 +66,13 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
         };
         scope.choose(&SIGMAS[..], &MAP_SIGMAS).iter().map(contrast).collect()
     };
+    let kept = |sigma: &f64| {
+        let lapa = Allocator::Lapa.with_noise(BASE, *sigma);
+        let what = format!("σ₀ = {sigma}: claimed over proven ε of the worst device");
+        Contrast::new(what, "nats", vec![lapa], |cells| {
+            cells[0].iter().map(claimed_over_proven).collect()
+        })
+    };
     vec![
         Claim::new(
             "3a",
@@ -86,5 +94,17 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
             "LAPA beats uniform DP at each initial noise level",
             of("LAPA over uniform", |[_, lapa, _, uniform]| [lapa, uniform], 0.0),
         ),
+        Claim::new(
+            "15",
+            "LAPA keeps its budget: the noise of a run proves the ε that its formula reports",
+            scope.choose(&SIGMAS[..], &MAP_SIGMAS).iter().map(kept).collect(),
+        ),
     ]
+}
+
+/// ln of the ε that the paper's formula reports for a device over the proven one, both for the worst
+/// device: below 0, the formula promises too much.
+fn claimed_over_proven(run: &&Finished) -> f64 {
+    let privacy = &run.summary.privacy;
+    (privacy.epsilon_claimed_worst / privacy.epsilon_provable).ln()
 }

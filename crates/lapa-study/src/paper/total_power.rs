@@ -8,8 +8,8 @@ use super::noise_control::BASE;
 use super::{Curve, Evidence, Scope};
 use crate::cell::Finished;
 
-/// Total powers in watts, a factor of 4 apart; the third is that of the other figures.
-const POWERS_W: [f64; 6] = [0.000_703_125, 0.002_812_5, 0.01125, 0.045, 0.18, 0.72];
+/// Total powers in watts, a factor of 4 apart; the fourth is that of the other figures.
+const POWERS_W: [f64; 6] = [0.006_25, 0.025, 0.1, 0.4, 1.6, 6.4];
 
 fn curve(power_w: f64) -> Curve {
     let curve = Curve::new("LAPA", BASE).with("control.power=equal");
