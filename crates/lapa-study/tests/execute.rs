@@ -98,6 +98,19 @@ fn a_failure_costs_one_cell() {
     assert_eq!(run(&cells, &store, 1, usize::MAX).1.started, [0, 2]);
 }
 
+/// Updates that are not finite end a run early; its later evaluations count as guesses.
+#[test]
+fn a_run_that_diverges_is_a_result() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let cells = [cell(&["profile=paper", "learn.learning_rate=1e38", "run.rounds=60"])];
+    let (executed, _) = run(&cells, &store, 1, usize::MAX);
+    assert!(executed.failures.is_empty(), "{:?}", executed.failures);
+    let finished = executed.results.get(&cells[0]).unwrap();
+    assert!(finished.diverged.unwrap() < 60, "{:?}", finished.diverged);
+    assert_eq!(finished.evaluations().last(), Some((60, 0.1)));
+}
+
 #[test]
 fn a_pilot_on_private_data_is_refused() {
     let place = tempfile::tempdir().unwrap();
