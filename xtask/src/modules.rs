@@ -5,46 +5,59 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
 /// The source of the engine.
 const ENGINE: &str = "crates/lapa/src";
 
-/// Each module of the engine with the modules that it may import, beside those that all may. The
-/// list is in order: a module imports only modules before it.
+/// Each module of the engine with all the modules that it may import. The list is in order: a
+/// module imports only modules before it, so there is no cycle.
 ///
-/// `station` has neither `data` nor `device`: the base station cannot see a record.
+/// `station` and `aggregate` have neither `data` nor `device`: the base station cannot see a record.
 const ALLOWED: &[(&str, &str)] = &[
+    // Tools.
+    ("clock", ""),
     ("files", ""),
     ("atomic", "files"),
     ("schedule", ""),
     ("pool", "schedule"),
     ("seed", ""),
     ("observe", "files"),
-    ("data", "atomic files seed"),
+    // Stages, each with the settings of its section.
+    ("data", "atomic clock files seed"),
     ("partition", "seed"),
     ("model", "data pool seed"),
-    ("optimize", "atomic model seed"),
-    ("budget", "model observe"),
-    ("device", "budget data model observe"),
+    ("optimize", "atomic files model observe seed"),
+    ("device", "data model observe"),
     ("radio", "device pool seed"),
-    ("station", "budget model radio seed"),
-    ("federation", "budget data observe radio station"),
-    ("round", "budget federation observe radio station"),
+    ("aggregate", "model radio"),
+    // The experiment, and what is built from it.
+    ("config", "aggregate data device model optimize partition radio seed"),
+    ("budget", "aggregate config model observe"),
+    ("error", "budget device model observe optimize partition pool radio"),
+    ("station", "aggregate budget config error model radio seed"),
+    ("federation", "aggregate budget config data error observe radio station"),
+    ("round", "aggregate clock error federation observe radio station"),
     (
         "simulation",
-        "budget data device federation model observe partition pool radio round seed \
+        "aggregate budget config data device error federation model observe partition pool radio \
+         round seed station",
+    ),
+    (
+        "run",
+        "aggregate atomic budget clock config data error federation files model observe simulation \
          station",
     ),
-    ("run", "atomic budget data federation files model observe simulation station"),
     (
         "remote",
-        "atomic budget data device federation files model observe partition pool radio round \
-         run seed simulation station",
+        "aggregate atomic budget config data device error federation files model observe partition \
+         pool radio round run seed simulation station",
     ),
-    ("blame", "budget data model optimize partition radio remote run simulation"),
+    (
+        "blame",
+        "budget config data error files model optimize partition radio remote run simulation",
+    ),
 ];
-
-/// Modules that all others may import: the words of configurations and errors, and the one clock.
-const VOCABULARY: [&str; 3] = ["clock", "config", "error"];
 
 /// Imports inside the engine that the table does not allow.
 pub fn problems(root: &Path) -> Result<Vec<String>, String> {
@@ -52,18 +65,19 @@ pub fn problems(root: &Path) -> Result<Vec<String>, String> {
     let mut sources = BTreeMap::new();
     collect(&root.join(ENGINE), "", &mut sources)?;
     for (name, file) in sources {
-        let module = name.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-        if module == "lib" || VOCABULARY.contains(&module) || name.contains("test") {
+        let path = name.trim_end_matches(".rs").trim_end_matches("/mod");
+        let module = path.split('/').next().unwrap_or_default();
+        if module == "lib" || name.contains("test") {
             continue;
         }
         let Some((_, allowed)) = ALLOWED.iter().find(|(user, _)| *user == module) else {
             problems.push(format!("{name}: not in the table of xtask/src/modules.rs"));
             continue;
         };
-        let text = read(&file)?;
-        for used in imports(&text) {
-            let known = used == module || VOCABULARY.contains(&used.as_str());
-            if !known && allowed.split(' ').all(|module| module != used) {
+        let depth = path.split('/').count();
+        let used = imports(&read(&file)?, depth).map_err(|error| format!("{name}: {error}"))?;
+        for used in used {
+            if used != module && allowed.split(' ').all(|module| module != used) {
                 problems.push(format!("{ENGINE}/{name}: {module} must not import {used}"));
             }
         }
@@ -71,22 +85,53 @@ pub fn problems(root: &Path) -> Result<Vec<String>, String> {
     Ok(problems)
 }
 
-/// The modules after `crate::` in code that is no comment and no test.
-fn imports(text: &str) -> BTreeSet<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+/// The modules that the code of a module `depth` levels below the crate's root names there, whether
+/// in `use`, in braces or inline, after `crate::` or enough of `super::`. Tests do not count.
+fn imports(text: &str, depth: usize) -> Result<BTreeSet<String>, String> {
+    let tokens: TokenStream = text.parse().map_err(|error| format!("{error}"))?;
     let mut found = BTreeSet::new();
-    for line in lines {
-        for (at, start) in line.match_indices("crate::") {
-            let rest = &line[at + start.len()..];
-            let name: String =
-                rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-            if !name.is_empty() {
-                found.insert(name);
+    visit(tokens, depth, &mut found);
+    Ok(found)
+}
+
+fn visit(tokens: TokenStream, depth: usize, found: &mut BTreeSet<String>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let text = |at: usize| tokens.get(at).map(ToString::to_string).unwrap_or_default();
+    let mut at = 0;
+    while at < tokens.len() {
+        match &tokens[at] {
+            TokenTree::Punct(_) if text(at) == "#" && text(at + 1) == "[cfg (test)]" => {
+                let ends = |token: &TokenTree| match token {
+                    TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+                    token => token.to_string() == ";",
+                };
+                at += tokens[at..].iter().position(ends).unwrap_or(tokens.len());
             }
+            TokenTree::Group(group) => {
+                let in_module = at > 1 && text(at - 2) == "mod";
+                visit(group.stream(), depth + usize::from(in_module), found);
+            }
+            _ if text(at) == "crate" || text(at) == "super" => {
+                let mut up = if text(at) == "crate" { depth } else { 1 };
+                while text(at + 1) == ":" && text(at + 3) == "super" {
+                    (at, up) = (at + 3, up + 1);
+                }
+                if text(at + 1) == ":" && up == depth {
+                    found.extend(tokens.get(at + 3).map(heads).unwrap_or_default());
+                }
+            }
+            _ => {}
         }
+        at += 1;
     }
-    found
+}
+
+/// The first names of a path, or of each path in braces.
+fn heads(token: &TokenTree) -> Vec<String> {
+    let TokenTree::Group(group) = token else { return vec![token.to_string()] };
+    let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+    let paths = tokens.split(|token| token.to_string() == ",");
+    paths.filter_map(|path| path.first().map(ToString::to_string)).collect()
 }
 
 /// docs/modules.md: every file of every crate with the first sentence of its documentation.
@@ -158,15 +203,22 @@ mod tests {
                 assert!(before.is_some_and(|before| before < at), "{module} imports {used}");
             }
         }
-        let (_, station) = ALLOWED.iter().find(|(name, _)| *name == "station").unwrap();
-        let station: Vec<&str> = station.split(' ').collect();
-        assert!(!station.contains(&"data") && !station.contains(&"device"));
+        for blind in ["station", "aggregate"] {
+            let (_, allowed) = ALLOWED.iter().find(|(name, _)| *name == blind).unwrap();
+            assert!(allowed.split(' ').all(|used| used != "data" && used != "device"));
+        }
     }
 
     #[test]
-    fn imports_are_read_from_code_alone() {
-        let text = "//! [`crate::data`]\nuse crate::radio::{Link, Radio};\nlet x = crate::seed::stream();\n\
-                    #[cfg(test)]\nmod tests { use crate::device::Device; }\n";
-        assert_eq!(imports(text).into_iter().collect::<Vec<_>>(), ["radio", "seed"]);
+    fn imports_of_every_form_are_read_and_tests_are_not() {
+        let text = "//! [`crate::data`]
+            use crate::{radio::{Link, Radio}, files as f}; // crate::run
+            use super::super::round::{self, Fleet}; use super::near;
+            #[cfg(test)] mod tests { use crate::device::Device; }
+            #[cfg(test)] use crate::remote::Mailbox;
+            mod inner { use super::super::super::pool::Pool; use super::super::super::{atomic}; }
+            fn f() -> crate :: error::Result { g(crate::seed::stream(), \"crate::station::x\") }";
+        let found: Vec<String> = imports(text, 2).unwrap().into_iter().collect();
+        assert_eq!(found, ["atomic", "error", "files", "pool", "radio", "round", "seed"]);
     }
 }

@@ -24,7 +24,7 @@ pub fn link<'py>(
     round: u32,
 ) -> PyResult<Bound<'py, PyDict>> {
     let experiment = experiment(config, changes)?;
-    let mut links = Links::new(&experiment).map_err(Raise::raise)?;
+    let mut links = Links::new(experiment.setting()).map_err(Raise::raise)?;
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.draw(round, &devices).map_err(Raise::raise)?;
     let threshold = experiment.aggregate.threshold;

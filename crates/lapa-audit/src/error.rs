@@ -2,7 +2,9 @@
 
 use lapa::blame::Blame;
 use lapa::budget::PrivacyError;
-use lapa::error::{FederationError, FileError};
+use lapa::device::NoiseError;
+use lapa::error::FederationError;
+use lapa::files::FileError;
 use lapa::simulation::Cancelled;
 use lapa_report::plot::PlotError;
 
@@ -15,6 +17,9 @@ pub enum AuditError {
     /// Its budgets cannot be read.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
+    /// Noise cannot be drawn.
+    #[error(transparent)]
+    Noise(#[from] NoiseError),
     /// A figure cannot be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),

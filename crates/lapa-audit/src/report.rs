@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lapa::budget::round_up;
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa::files::Folder;
 use lapa_report::page::{Badge, Entry, Page, Table};
 use serde_json::Value;

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use lapa::aggregate::Rule;
 use lapa::config::{Experiment, Override, Powers};
 use lapa::data::{Dataset, digits};
 use lapa::device::PrivateUpdate;
@@ -12,7 +13,6 @@ use lapa::partition::{PartitionError, PartitionScheme, Plan, partition};
 use lapa::radio::{Arrival, Coding, Link, PerLink, Received, Uplink, UplinkError};
 use lapa::seed::Stream;
 use lapa::simulation::{Setup, Simulation};
-use lapa::station::aggregate::Rule;
 use lapa_control::power::{NoiseRule, example};
 use lapa_privacy::allocate::{Allocator, Ask, Costs};
 use lapa_privacy::ledger::Ledger;

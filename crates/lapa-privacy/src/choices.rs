@@ -1,5 +1,16 @@
 //! Choices of a configuration: one enum for each kind of thing that a word names.
 
+use serde::Serialize;
+use serde_json::Value;
+
+/// The word of a choice, as a configuration has it.
+pub fn word_of(choice: impl Serialize) -> String {
+    match serde_json::to_value(choice).unwrap_or_default() {
+        Value::Object(chosen) => chosen.keys().next().cloned().unwrap_or_default(),
+        word => word.as_str().unwrap_or_default().into(),
+    }
+}
+
 /// An enum of parameter structs that all implement one trait, the seam. It dereferences to that
 /// trait, so that code asks the seam and never matches the variants. A new choice is one line.
 #[macro_export]

@@ -36,6 +36,14 @@ impl Event {
         }
     }
 
+    /// Standard deviation of the artificial noise on each coordinate of an update.
+    pub fn sigma_artificial(&self) -> f64 {
+        match self {
+            Self::Release(release) => release.sigma_artificial,
+            Self::Histogram(_) | Self::NonPrivate { .. } => 0.0,
+        }
+    }
+
     /// The ε that the paper claims for this event by itself; see [`Release::claimed_epsilon`]. It
     /// claims nothing for label histograms, which it does not count.
     pub fn claimed_epsilon(&self, delta: f64) -> f64 {

@@ -44,6 +44,7 @@ mod rounding;
 pub mod sampler;
 
 pub use budget::Budget;
+pub use choices::word_of;
 pub use error::{AccountError, EventError};
 pub use event::{Adjacency, ClipUnit, Event, Histogram, Mechanism, NoiseKind, Release, Sampling};
 pub use filter::{Decision, Filter, FilterKind, Overspent, renyi_order};

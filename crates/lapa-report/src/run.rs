@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lapa::blame::{Blame, Kind};
 use lapa::config::ConfigError;
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa::files::Folder;
 use lapa::observe::read_metrics;
 use lapa::run::{Outcome, Run, RunError, RunEvent, read_experiment};

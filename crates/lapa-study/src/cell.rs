@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use lapa::budget::PrivacyError;
 use lapa::config::{Clip, Experiment, Update};
 use lapa::data::Dataset;
+use lapa::device::NoiseError;
 use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
-use lapa::radio::UplinkError;
+use lapa::radio::{RadioError, UplinkError};
 use lapa::run::{RunEvent, Summary, fingerprint};
 use lapa_control::phases::{Choice, InMemory, Judgment, PhaseError, PhaseEvent};
 use serde::{Deserialize, Serialize};
@@ -176,9 +177,9 @@ fn has_diverged(error: &FederationError) -> bool {
     let is_out_of_range = |error: &UplinkError| matches!(error, UplinkError::Parameter(_));
     match error {
         FederationError::LossNotFinite { .. } | FederationError::Diverged { .. } => true,
-        FederationError::Privacy(PrivacyError::Sigma(_)) => true,
+        FederationError::Noise(NoiseError::Sigma(_)) => true,
         FederationError::Privacy(PrivacyError::Uplink(error)) => is_out_of_range(error),
-        FederationError::Uplink(error) => is_out_of_range(error),
+        FederationError::Radio(RadioError::Uplink(error)) => is_out_of_range(error),
         _ => false,
     }
 }

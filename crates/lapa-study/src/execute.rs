@@ -9,7 +9,7 @@ use std::thread;
 
 use lapa::config::Data;
 use lapa::data::Dataset;
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa_control::phases::PhaseError;
 
 use crate::cell::{Cell, CellError, CellEvent, Finished};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa::files::{Folder, checksum};
 use serde::{Deserialize, Serialize};
 

@@ -9,12 +9,13 @@ use lapa_wireless::uplink::UplinkError;
 use crate::budget::PrivacyError;
 use crate::config::ConfigError;
 use crate::data::DataError;
-use crate::error::{FederationError, FileError};
+use crate::error::FederationError;
+use crate::files::FileError;
 use crate::model::ModelError;
 use crate::optimize::ObjectiveError;
 use crate::optimize::ddpg::{AgentError, SavedError};
 use crate::partition::PartitionError;
-use crate::radio::LinkError;
+use crate::radio::{LinkError, RadioError};
 use crate::remote::RemoteError;
 use crate::run::RunError;
 use crate::simulation::ExactLossError;
@@ -150,11 +151,22 @@ impl Blame for PrivacyError {
     }
 }
 
+impl Blame for RadioError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Links(_))
+    }
+
+    fn kind(&self) -> Kind {
+        if self.is_usage() { Kind::Config } else { Kind::Other }
+    }
+}
+
 impl Blame for FederationError {
     fn is_usage(&self) -> bool {
         match self {
             Self::Privacy(error) => error.is_usage(),
-            Self::Partition(_) | Self::Model { .. } | Self::TooLarge(_) | Self::Links(_) => true,
+            Self::Partition(_) | Self::Model { .. } | Self::TooLarge(_) => true,
+            Self::Radio(error) => error.is_usage(),
             _ => false,
         }
     }
@@ -162,9 +174,9 @@ impl Blame for FederationError {
     fn kind(&self) -> Kind {
         match self {
             Self::Privacy(error) => error.kind(),
+            Self::Radio(error) => error.kind(),
             Self::Partition(_)
             | Self::Model { .. }
-            | Self::Links(_)
             | Self::NoSampleGradients
             | Self::OtherImages { .. }
             | Self::FixedSchedule

@@ -1,12 +1,13 @@
 //! Errors of a federation.
 
-use std::path::{Path, PathBuf};
-
 use lapa_privacy::sampler::EntropyError;
 
 use crate::budget::PrivacyError;
+use crate::device::NoiseError;
+use crate::model::ModelName;
+use crate::observe::Cancelled;
 use crate::pool::PoolError;
-use crate::radio::{LinkError, Threshold};
+use crate::radio::{LinkError, RadioError};
 
 /// Result of work on a federation.
 pub type Result<T, E = FederationError> = std::result::Result<T, E>;
@@ -89,27 +90,12 @@ pub enum FederationError {
     /// Noise cannot be set or recorded.
     #[error(transparent)]
     Privacy(#[from] PrivacyError),
-    /// Devices cannot be placed or separated.
+    /// Updates cannot be received.
     #[error(transparent)]
-    Links(#[from] LinkError),
-    /// An update cannot be sent.
+    Radio(#[from] RadioError),
+    /// Noise cannot be drawn.
     #[error(transparent)]
-    Uplink(#[from] lapa_wireless::uplink::UplinkError),
-    /// No device has a link that is good enough.
-    #[error(
-        "round {round}: no device passes {threshold}; the best has an SINR of {best_sinr_db:.1} dB \
-         and a symbol error rate of {best_ser:.2e} (`lapa link` shows all)"
-    )]
-    NoneSelected {
-        /// The round, from 1.
-        round: u32,
-        /// The threshold.
-        threshold: Threshold,
-        /// The best link's SINR.
-        best_sinr_db: f64,
-        /// The best link's symbol error rate.
-        best_ser: f64,
-    },
+    Noise(#[from] NoiseError),
     /// A listener broke off.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -139,35 +125,17 @@ pub enum FederationError {
     },
 }
 
+impl From<LinkError> for FederationError {
+    fn from(error: LinkError) -> Self {
+        RadioError::from(error).into()
+    }
+}
+
 impl From<EntropyError> for FederationError {
     fn from(error: EntropyError) -> Self {
         PrivacyError::from(error).into()
     }
 }
-
-/// A file or folder that the system refuses.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {action} {}: {source}", path.display())]
-pub struct FileError {
-    /// The attempt, as a verb.
-    pub action: &'static str,
-    /// The file.
-    pub path: PathBuf,
-    /// The cause.
-    pub source: std::io::Error,
-}
-
-impl FileError {
-    /// The error of an attempt on a file.
-    pub fn on(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self { action, path: path.into(), source }
-    }
-}
-
-/// A listener broke off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cancelled")]
-pub struct Cancelled;
 
 /// A model that is too large for the images, devices and threads.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -181,7 +149,7 @@ pub struct Cancelled;
 )]
 pub struct TooLarge {
     /// `model.name`
-    pub model: crate::config::ModelName,
+    pub model: ModelName,
     /// Image rows.
     pub rows: usize,
     /// Image columns.

@@ -28,6 +28,7 @@
 // Messages to people belong to the command line.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod aggregate;
 pub mod atomic;
 pub mod blame;
 pub mod budget;

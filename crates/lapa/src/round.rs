@@ -8,7 +8,7 @@
 
 use lapa_privacy::ledger::Recorded;
 
-use crate::budget::Histograms;
+use crate::aggregate::Histograms;
 use crate::error::FederationError;
 use crate::federation::{Asked, Federation, record};
 use crate::observe::{Insight, RoundRecord};

@@ -6,8 +6,8 @@
 use lapa_privacy::sampler::{EntropyError, os_stream};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha12Rng;
-
-use crate::config::Entropy;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The generator of every simulated random choice.
 pub type Stream = ChaCha12Rng;
@@ -59,6 +59,17 @@ pub fn stream(seed: u64, purpose: Purpose, round: u64, device: u64) -> Stream {
         slot.copy_from_slice(&number.to_le_bytes());
     }
     Stream::from_seed(key)
+}
+
+/// Source of noise and batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Entropy {
+    /// The run's seed: a simulation, no guarantee against anyone who knows the seed.
+    #[default]
+    Seed,
+    /// The operating system: real releases, which no seed repeats.
+    Os,
 }
 
 /// Source of what devices and channels draw in rounds.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lapa::budget::PrivacyError;
 use lapa::config::{BatchSampling, Clip, Learn, Update};
 use lapa::data::Split;
-use lapa::device::{AnswerError, Batches, Device as Simulated, Learner, Streams};
+use lapa::device::{AnswerError, Batches, Device as Simulated, Learner, NoiseError, Streams};
 use lapa::model::{Layer, Network, Shape, Worker};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Recorded, Repeat, Request};
@@ -163,7 +163,7 @@ impl DeviceReleases {
         let reply = device.answer(&self.parameters, recorded, 1.0, streams, learner, Vec::new());
         let reply = reply.map_err(|error| match error {
             AnswerError::NotFinite(_) => AuditError::NotFinite,
-            AnswerError::Privacy(error) => error.into(),
+            AnswerError::Noise(error) => error.into(),
         })?;
         Ok(reply.update.into_gradient())
     }
@@ -202,7 +202,7 @@ impl Releases for DeviceReleases {
             if let Event::Release(Release { kappa, sigma_channel, .. }) = *recorded.event() {
                 let counted = kappa.sqrt() * sigma_channel;
                 add_gaussian(&mut released[first..], counted, &mut *rng.borrow_mut())
-                    .map_err(PrivacyError::from)?;
+                    .map_err(NoiseError::from)?;
             }
         }
         Ok(released)

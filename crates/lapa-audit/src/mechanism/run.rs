@@ -1,8 +1,7 @@
 //! The releases of a run, drawn again and again.
 
-use lapa::device::{Batches, grid};
 use lapa::simulation::Cancelled;
-use lapa_privacy::{Adjacency, Mechanism, Release};
+use lapa_privacy::{Mechanism, Release};
 use lapa_report::page::Table;
 
 use super::{Bounds, Device, DeviceReleases, Distinguisher, Neighbors, draw};
@@ -145,13 +144,8 @@ fn device(repeated: &Repeated, device: u32) -> Result<Device, AuditError> {
     let experiment = &repeated.experiment;
     Ok(Device {
         learn: experiment.learn.clone(),
-        batches: Batches {
-            sampling: experiment.learn.sampling,
-            public_samples: repeated.public_samples[device as usize],
-            zero_if_not_finite: experiment.is_certified(),
-            keeps_places: experiment.adjacency() != Adjacency::AddRemove,
-        },
-        grid: grid(experiment)?,
+        batches: experiment.batches(repeated.public_samples[device as usize]),
+        grid: experiment.grid()?,
         releases: repeated.releases[device as usize].clone(),
     })
 }

@@ -1,8 +1,8 @@
 //! Parts of an experiment that the theorem does not cover.
 
+use lapa::aggregate::RuleConfig;
 use lapa::config::{Access, Experiment, ModelName, Update};
 use lapa::radio::Threshold;
-use lapa::station::aggregate::RuleConfig;
 
 /// Reasons that the bound is no guarantee for this experiment, a sentence each. There is always one:
 /// no built-in model has a strongly convex loss.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use lapa::budget::Histograms;
+use lapa::aggregate::Histograms;
 use lapa::config::{EvaluationChoice, Experiment};
 use lapa::data::Dataset;
 use lapa::observe::number;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use lapa::blame::{Blame, Kind};
 use lapa::config::ConfigError;
-use lapa::error::{FederationError, FileError};
+use lapa::error::FederationError;
+use lapa::files::FileError;
 use lapa::optimize::ddpg::SavedError;
 use lapa::optimize::{LimitsError, ObjectiveError, OptimizeError};
 use lapa::simulation::Cancelled;

@@ -32,7 +32,7 @@ impl Judgment {
         }
         let mut problem = problem(experiment, &Pilot::new(simulation, records)?)?;
         let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
-        let links = Links::new(experiment).map_err(FederationError::from)?;
+        let links = Links::new(experiment.setting()).map_err(FederationError::from)?;
         let own: Vec<f64> = links.powers_of(&devices).iter().map(|p| p.0.sqrt()).collect();
         let equal = problem.limits().equal();
         let mut worth = |amplitudes: &[f64]| problem.evaluate(amplitudes).map(|e| e.objective);

@@ -115,7 +115,7 @@ impl Pilot {
             let scale = budgets.quiet_scale(device).map_err(FederationError::from)?;
             arrays.quiet_scale_squared.push(scale.ok_or(PhaseError::NoAmplitudes)?.powi(2));
         }
-        let mut links = Links::new(experiment).map_err(FederationError::from)?;
+        let mut links = Links::new(experiment.setting()).map_err(FederationError::from)?;
         for (row, record) in records.iter().enumerate() {
             // Draws the channels of the round.
             links.draw(record.round, &[0]).map_err(FederationError::from)?;

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use feasible::is_feasible;
 
 use lapa::config::BoundForm;
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa::optimize::ddpg::{
     Agent, AgentError, Batch, DdpgVariant, Learning, Parameters, Replay, SavedError, Sizes,
 };

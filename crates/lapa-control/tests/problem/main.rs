@@ -394,7 +394,7 @@ fn the_scenario_has_two_noises_of_one_size() {
     let text = std::fs::read_to_string(path).unwrap();
     let experiment = lapa::config::Experiment::from_toml(&text, path, &[]).unwrap();
     let devices: Vec<u32> = (0..15).collect();
-    let links = lapa::radio::Links::new(&experiment).unwrap().draw(1, &devices).unwrap();
+    let links = lapa::radio::Links::new(experiment.setting()).unwrap().draw(1, &devices).unwrap();
     assert!(links.iter().all(|link| link.power.0 == 0.075));
     // C/√q·√ν with the paper's CNN and clip.
     let mut channel: Vec<f64> =

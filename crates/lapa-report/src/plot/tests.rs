@@ -172,7 +172,7 @@ fn experiment(flags: &[&str]) -> Experiment {
 }
 
 fn links(experiment: &Experiment) -> (Links, Vec<Link>) {
-    let mut links = Links::new(experiment).unwrap();
+    let mut links = Links::new(experiment.setting()).unwrap();
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.draw(1, &devices).unwrap();
     (links, list)

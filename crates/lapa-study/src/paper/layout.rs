@@ -12,7 +12,7 @@ use super::{DATA, Evidence};
 fn scatter(evidence: &Evidence) -> Option<Scatter> {
     let cells = average(DATA[0].0).cells(evidence.settings).ok()?;
     let experiment = cells.first()?.experiment().clone();
-    let links = Links::new(&experiment).ok()?;
+    let links = Links::new(experiment.setting()).ok()?;
     let base = links.base_station();
     let mut plot = Scatter::new("Device positions", "x (m)", "y (m)", "");
     if let Places::Regions(regions) = &experiment.radio.places {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use lapa::atomic::write_atomically;
 use lapa::blame::Blame;
 use lapa::config::ConfigError;
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa::observe::ObserveError;
 use lapa::run::RunError;
 use lapa_report::plot::PlotError;

@@ -12,7 +12,8 @@ use lapa_privacy::{
 
 use super::device_budget::unit;
 use super::odometer::composed;
-use super::{DeviceBudget, Histograms, NoiseRule, PrivacyError, Result};
+use super::{DeviceBudget, NoiseRule, PrivacyError, Result};
+use crate::aggregate::Histograms;
 use crate::config::{Access, BatchSampling, Clip, Experiment, NoiseLevel, Privacy};
 use crate::model::MOST_SAMPLES;
 

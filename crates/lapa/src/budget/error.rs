@@ -20,12 +20,6 @@ pub enum PrivacyError {
     /// The allocator refuses.
     #[error(transparent)]
     Allocate(#[from] lapa_privacy::allocate::AllocateError),
-    /// σ is negative or not finite.
-    #[error(transparent)]
-    Sigma(#[from] lapa_privacy::OutOfRange),
-    /// Sums on the grid are out of its range.
-    #[error(transparent)]
-    Grid(#[from] lapa_privacy::sampler::GridError),
     /// The operating system gives no entropy.
     #[error(transparent)]
     Entropy(#[from] lapa_privacy::sampler::EntropyError),

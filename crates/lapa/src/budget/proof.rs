@@ -2,7 +2,8 @@
 
 use lapa_privacy::{Adjacency, NoiseKind, Release};
 
-use super::{Histograms, round_up};
+use super::round_up;
+use crate::aggregate::Histograms;
 use crate::config::{Entropy, Experiment, Privacy};
 
 /// Facts of a run that its proof mentions, beside the experiment.

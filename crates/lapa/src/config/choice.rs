@@ -5,7 +5,6 @@
 //! choice between plain values is a choice between keys: `epsilon = 8` or `initial_sigma = 0.1`.
 //! All of it follows from the schema, so an enum needs nothing but its derives.
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::document::Document;
@@ -242,12 +241,4 @@ pub(super) fn path(section: &str, key: &str) -> String {
 /// The same as a JSON pointer.
 pub(super) fn pointer(path: &str) -> String {
     format!("/{}", path.replace('.', "/"))
-}
-
-/// The word of a choice, as the configuration has it.
-pub fn word_of(choice: impl Serialize) -> String {
-    match serde_json::to_value(choice).unwrap_or_default() {
-        Value::Object(chosen) => chosen.keys().next().cloned().unwrap_or_default(),
-        word => word.as_str().unwrap_or_default().into(),
-    }
 }

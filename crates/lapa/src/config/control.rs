@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::defaults;
-use super::radio::Transmit;
 use crate::optimize::{BuildOptimizer, Optimizers, PowerChoice};
 use crate::partition::Scheme;
+use crate::radio::settings::Transmit;
 
 /// Channel noise in place of artificial noise, and the power of each device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,9 +4,39 @@ use lapa_privacy::Adjacency;
 use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, UniformConfig};
 use lapa_wireless::uplink::DigitalConfig;
 
-use super::experiment::{BatchSampling, Clip, ModelName, Norm, Profile, Update};
-use crate::budget::{Histograms, NoisyHistograms};
+use super::experiment::Profile;
+use crate::aggregate::{Histograms, NoisyHistograms};
 use crate::data::DataName;
+use crate::device::{BatchSampling, Clip, Learn, Update};
+use crate::model::{ModelName, ModelSpec, Norm};
+use crate::radio::settings::POWER_W;
+
+impl Default for ModelSpec {
+    fn default() -> Self {
+        let (name, start) = Default::default();
+        Self { name, norm: norm(Profile::default(), name), start }
+    }
+}
+
+impl Default for Learn {
+    /// That of the default profile, without privacy.
+    fn default() -> Self {
+        let (clip, update) = (clip(Profile::default()), Update::default());
+        let sampling = sampling(None, update);
+        let batch_fraction = batch_fraction(sampling);
+        Self {
+            update,
+            local_epochs: 1,
+            sampling,
+            batch_fraction,
+            learning_rate: learning_rate(&DataName::default(), clip, update),
+            momentum: momentum(update),
+            averaging: averaging(clip, false),
+            clip,
+            clip_norm: clip_norm(clip, update, batch_fraction, 1),
+        }
+    }
+}
 
 /// All samples, or a tenth of them.
 pub(super) fn batch_fraction(sampling: BatchSampling) -> f64 {
@@ -113,9 +143,6 @@ pub(super) fn histograms(basis: Option<Basis>) -> Histograms {
         Some(Basis::Certified) => Histograms::Noisy(NoisyHistograms::default()),
     }
 }
-
-/// Power of a device, where it may send with so much.
-pub(super) const POWER_W: f64 = 0.075;
 
 /// P_max
 pub(super) fn total_power_w(devices: u32, max_power_w: f64) -> f64 {

@@ -2,13 +2,18 @@
 
 use std::path::PathBuf;
 
+use super::aggregate::Aggregate;
 use super::control::Control;
-use super::defaults;
 use super::privacy::Privacy;
-use super::radio::{Aggregate, Radio, Transmit};
-use crate::data::{CLASSES, DataName};
+use crate::data::Data;
+use crate::device::{Batches, Learn, NoiseError, grid};
+use crate::model::ModelSpec;
 use crate::partition::Scheme;
-use lapa_privacy::Sampling;
+use crate::radio::settings::{Radio, Transmit};
+use crate::radio::{Selector, Setting};
+use crate::seed::{Draws, Entropy};
+use lapa_privacy::sampler::Grid;
+use lapa_privacy::{Adjacency, NoiseKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +55,51 @@ pub struct Experiment {
     pub control: Control,
     /// Contents of the metrics.
     pub observe: Observe,
+}
+
+/// Devices of a round from which on quantiles stand in for lists of them.
+pub(crate) const MANY_DEVICES: usize = 100;
+
+/// The parts of a run, as the experiment sets them.
+impl Experiment {
+    /// The setting of its radio.
+    pub fn setting(&self) -> Setting<'_> {
+        let Self { radio, transmit, aggregate, .. } = self;
+        let selector = Selector {
+            threshold: aggregate.threshold,
+            below_threshold: aggregate.below_threshold,
+            none_selected: aggregate.none_selected,
+        };
+        let devices = self.partition.scheme.devices();
+        Setting { radio, transmit, selector, devices, seed: self.run.seed }
+    }
+
+    /// Source of what devices and channels draw in rounds.
+    pub(crate) fn draws(&self) -> Draws {
+        Draws { entropy: self.run.entropy, seed: self.run.training_seed() }
+    }
+
+    /// Batches of a device of `public_samples`.
+    pub fn batches(&self, public_samples: u32) -> Batches {
+        Batches {
+            sampling: self.learn.sampling,
+            public_samples,
+            zero_if_not_finite: self.is_certified(),
+            keeps_places: self.adjacency() != Adjacency::AddRemove,
+        }
+    }
+
+    /// The grid of discrete noise; `None` for other noise.
+    pub fn grid(&self) -> Result<Option<Grid>, NoiseError> {
+        let clip_norm =
+            self.learn.clip_norm.filter(|_| self.noise() == NoiseKind::DiscreteGaussian);
+        clip_norm.map(grid).transpose()
+    }
+
+    /// Devices of a round, out of `all`.
+    pub(crate) fn taking_part(&self, all: usize) -> usize {
+        ((self.run.participation * all as f64).round() as usize).clamp(1, all.max(1))
+    }
 }
 
 /// Sets the defaults of other keys and nothing else; explicit keys win.
@@ -123,208 +173,12 @@ impl Run {
     }
 }
 
-/// The data set.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(default, deny_unknown_fields)]
-pub struct Data {
-    /// The data set. synthetic is drawn by code, idx:PATH is a folder of IDX files.
-    #[schemars(with = "String", extend(
-        "pattern" = "^(mnist|fashion-mnist|synthetic|idx:.+)$",
-        "examples" = ["mnist", "fashion-mnist", "synthetic", "idx:PATH"]
-    ))]
-    pub name: DataName,
-    /// Data idx:PATH: number of classes; labels are below it. Default: the largest label of the
-    /// test set, which is public, and one more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 2, max = 256), extend("examples" = [CLASSES]))]
-    pub classes: Option<u32>,
-}
-
 /// Division of the training set over the devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PartitionSpec {
     /// Scheme by which the training set is divided.
     pub scheme: Scheme,
-}
-
-/// The model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ModelSpec {
-    /// The architecture.
-    pub name: ModelName,
-    /// The normalization layer. The default follows profile; mlp and logistic have none.
-    pub norm: Norm,
-    /// The parameters that training starts from. Not in the paper.
-    pub start: Start,
-}
-
-impl Default for ModelSpec {
-    fn default() -> Self {
-        let (name, start) = Default::default();
-        Self { name, norm: defaults::norm(Profile::default(), name), start }
-    }
-}
-
-/// Start of training.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Start {
-    /// Random parameters.
-    #[default]
-    Random,
-    /// The base station first trains on digits drawn by code, which are public: no privacy is
-    /// spent. Not with data.name = "synthetic", which are these digits.
-    Digits,
-}
-
-/// The built-in models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelName {
-    /// The paper's convolutional network.
-    #[default]
-    Cnn,
-    /// One hidden layer of 100 units.
-    Mlp,
-    /// Multinomial logistic regression.
-    Logistic,
-}
-
-/// The normalization layer of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Norm {
-    /// Batch norm, as in the paper; not with per-sample clipping.
-    Batch,
-    /// Group norm (4 groups).
-    Group,
-    /// No normalization.
-    None,
-}
-
-/// Local computation of a device in a round, and the server's step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Learn {
-    /// Upload of a device.
-    pub update: Update,
-    /// Passes over a device's samples in a round; more than 1 only with update = "epoch".
-    #[schemars(range(min = 1, max = 1000))]
-    pub local_epochs: u32,
-    /// Draw of a device's batches. The default follows privacy and update.
-    pub sampling: BatchSampling,
-    /// Batch size as a fraction of the device's samples. The default follows sampling.
-    #[schemars(range(min = 1e-6, max = 1))]
-    pub batch_fraction: f64,
-    /// Learning rate. The default follows data.name, clip and update.
-    #[schemars(range(min = 1e-12))]
-    pub learning_rate: f64,
-    /// Server momentum. The default follows update.
-    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
-    pub momentum: f64,
-    /// Averaging of the global models of about the last 1/(1 - averaging) rounds, for evaluation; 0
-    /// means the latest alone. It costs no privacy. The default follows privacy.
-    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
-    pub averaging: f64,
-    /// Vector that is clipped to clip_norm. The default follows profile.
-    pub clip: Clip,
-    /// Clipping norm C; not with clip = "none". The default follows clip, update, local_epochs and
-    /// batch_fraction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1e-6, max = 1e12))]
-    pub clip_norm: Option<f64>,
-}
-
-impl Default for Learn {
-    /// That of the default profile, without privacy.
-    fn default() -> Self {
-        let (clip, update) = (defaults::clip(Profile::default()), Update::default());
-        let sampling = defaults::sampling(None, update);
-        let batch_fraction = defaults::batch_fraction(sampling);
-        Self {
-            update,
-            local_epochs: 1,
-            sampling,
-            batch_fraction,
-            learning_rate: defaults::learning_rate(&DataName::default(), clip, update),
-            momentum: defaults::momentum(update),
-            averaging: defaults::averaging(clip, false),
-            clip,
-            clip_norm: defaults::clip_norm(clip, update, batch_fraction, 1),
-        }
-    }
-}
-
-/// Upload of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Update {
-    /// One minibatch gradient per round.
-    #[default]
-    Gradient,
-    /// Passes over the local data, one by default; uploads (w₀ − w)/λ.
-    Epoch,
-}
-
-/// Vector that is clipped to the norm C.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Clip {
-    /// Nothing.
-    None,
-    /// The device's upload.
-    Device,
-    /// Each sample's gradient.
-    Sample,
-}
-
-/// Draw of a device's batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BatchSampling {
-    /// All samples.
-    Full,
-    /// The same number every round, without replacement.
-    Fixed,
-    /// Each sample by itself with probability learn.batch_fraction.
-    Poisson,
-}
-
-impl BatchSampling {
-    /// The same as an event declares it, with batches of `fraction`.
-    pub fn declared(self, fraction: f64) -> Sampling {
-        match self {
-            Self::Full => Sampling::Full,
-            Self::Fixed => Sampling::Fixed,
-            Self::Poisson => Sampling::Poisson { rate: fraction },
-        }
-    }
-
-    /// Denominator of the sum of a batch's clipped gradients, always a public number: n̂,
-    /// b = n̂·fraction rounded, or b̄ = q·n̂.
-    pub fn denominator(self, fraction: f64, public_samples: u32) -> f64 {
-        let public = f64::from(public_samples);
-        match self {
-            Self::Full => public,
-            Self::Fixed => (fraction * public).round().max(1.0),
-            Self::Poisson => fraction * public,
-        }
-    }
-}
-
-/// Source of noise and batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Entropy {
-    /// The run's seed: a simulation, no guarantee against anyone who knows the seed.
-    #[default]
-    Seed,
-    /// The operating system: real releases, which no seed repeats.
-    Os,
 }
 
 /// Contents of the metrics.

@@ -6,6 +6,7 @@
 //! [`Experiment`]. Types, ranges, meanings and all other defaults stand in the sections' structs;
 //! those of a choice stand beside its implementation.
 
+mod aggregate;
 mod check;
 mod choice;
 mod control;
@@ -17,7 +18,6 @@ mod moved;
 mod overrides;
 mod printed;
 mod privacy;
-mod radio;
 mod resolve;
 mod schema;
 mod template;
@@ -32,22 +32,24 @@ use std::path::{Path, PathBuf};
 use self::resolve::Resolved;
 use crate::data::DataName;
 
-pub use choice::word_of;
+pub use crate::data::Data;
+pub use crate::device::{BatchSampling, Clip, Learn, Update};
+pub use crate::model::{ModelName, ModelSpec, Norm, Start};
+pub use crate::radio::settings::{
+    Access, FixedScale, ModulationName, Places, Powers, Radio, RegionSpec, Scale, Transmit,
+};
+pub use crate::radio::{BelowThreshold, NoneSelected};
+pub use crate::seed::Entropy;
+pub use aggregate::Aggregate;
 pub use control::{
     BoundForm, Control, EvaluationChoice, NoiseControl, Pilot, PrivatePilot, SwitchConfig,
     SwitchRule,
 };
 pub use error::ConfigError;
-pub use experiment::{
-    BatchSampling, Clip, Data, Entropy, Experiment, Learn, ModelName, ModelSpec, Norm, Observe,
-    ObserveDevices, PartitionSpec, Profile, Run, Start, Update,
-};
+pub use experiment::{Experiment, Observe, ObserveDevices, PartitionSpec, Profile, Run};
+pub use lapa_privacy::word_of;
 pub use overrides::Override;
 pub use privacy::{NoiseLevel, Privacy};
-pub use radio::{
-    Access, Aggregate, BelowThreshold, FixedScale, ModulationName, NoneSelected, Places, Powers,
-    Radio, RegionSpec, Scale, Transmit,
-};
 pub use schema::json_schema;
 pub use template::template;
 

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::defaults;
-use super::experiment::{BatchSampling, Experiment, Profile};
+use super::experiment::{Experiment, Profile};
+use crate::device::BatchSampling;
 
 /// Noise that hides a record, and the guarantee that it gives. Without this section there is none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

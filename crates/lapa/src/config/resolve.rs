@@ -3,24 +3,25 @@
 use std::collections::BTreeSet;
 
 use lapa_privacy::allocate::{Basis, PidError};
+use lapa_privacy::word_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::check::check;
-use super::choice::{ToTypes, pointer, word_of};
+use super::choice::{ToTypes, pointer};
 use super::defaults;
 use super::document::Document;
 use super::error::ConfigError;
-use super::experiment::{BatchSampling, Experiment, ObserveDevices, Profile};
+use super::experiment::{Experiment, MANY_DEVICES, ObserveDevices, Profile};
 use super::printed::printed;
-use super::radio::Powers;
 use super::schema::{CHOICE, FILE, NONE, TYPES, is_key, properties};
 use super::verify::nearest;
+use crate::aggregate::default_floor;
 use crate::data::DataName;
+use crate::device::BatchSampling;
 use crate::optimize::PowerChoice;
-use crate::station::aggregate::default_floor;
-use crate::station::{LARGE_TRANSCRIPT, taking_part};
+use crate::radio::settings::Powers;
 
 /// An experiment, and the keys whose values follow others.
 pub(super) struct Resolved {
@@ -217,7 +218,7 @@ impl<'a> Settings<'a> {
     fn fill_observed(&mut self, experiment: &mut Experiment) {
         let devices = experiment.partition.scheme.devices() as usize;
         if !self.document.is_given("observe.devices") {
-            let large = taking_part(experiment, devices) >= LARGE_TRANSCRIPT;
+            let large = experiment.taking_part(devices) >= MANY_DEVICES;
             experiment.observe.devices =
                 if large { ObserveDevices::Summary } else { ObserveDevices::List };
         }

@@ -18,12 +18,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use known::Known;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::config::Data;
 
 /// Classes of the data sets that have a name.
 pub const CLASSES: usize = 10;
+
+/// The data set.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(default, deny_unknown_fields)]
+pub struct Data {
+    /// The data set. synthetic is drawn by code, idx:PATH is a folder of IDX files.
+    #[schemars(with = "String", extend(
+        "pattern" = "^(mnist|fashion-mnist|synthetic|idx:.+)$",
+        "examples" = ["mnist", "fashion-mnist", "synthetic", "idx:PATH"]
+    ))]
+    pub name: DataName,
+    /// Data idx:PATH: number of classes; labels are below it. Default: the largest label of the
+    /// test set, which is public, and one more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 256), extend("examples" = [CLASSES]))]
+    pub classes: Option<u32>,
+}
 
 /// Name of a data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,8 +4,7 @@ use lapa_privacy::sampler::{Grid, clip};
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 
-use super::Device;
-use crate::config::{BatchSampling, Clip, Learn, Update};
+use super::{BatchSampling, Clip, Device, Learn, Update};
 use crate::data::Split;
 use crate::model::{BLOCK, Batch, Blocks, Clipped, SampleClip, Worker};
 

@@ -12,20 +12,20 @@
 
 mod learn;
 mod privatize;
+mod settings;
 
 pub use learn::{Batches, Learner, NotFinite};
-pub(crate) use privatize::noisy_counts;
-pub use privatize::{PrivateUpdate, grid};
+pub use privatize::PrivateUpdate;
+pub(crate) use privatize::{grid, noisy_counts};
+pub use settings::{BatchSampling, Clip, Learn, Update};
 
 use std::borrow::Cow;
 
-use lapa_privacy::Adjacency;
+use lapa_privacy::OutOfRange;
 use lapa_privacy::ledger::Recorded;
-use lapa_privacy::sampler::Grid;
+use lapa_privacy::sampler::{Grid, GridError};
 use rand::Rng;
 
-use crate::budget::PrivacyError;
-use crate::config::{Experiment, Learn};
 use crate::data::Split;
 use crate::observe::Insight;
 
@@ -70,7 +70,18 @@ pub enum AnswerError {
     NotFinite(#[from] NotFinite),
     /// Noise cannot be drawn.
     #[error(transparent)]
-    Privacy(#[from] PrivacyError),
+    Noise(#[from] NoiseError),
+}
+
+/// Noise that cannot be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum NoiseError {
+    /// σ is negative or not finite.
+    #[error(transparent)]
+    Sigma(#[from] OutOfRange),
+    /// Sums on the grid are out of its range.
+    #[error(transparent)]
+    Grid(#[from] GridError),
 }
 
 impl Device<'_> {
@@ -92,17 +103,5 @@ impl Device<'_> {
         let insight = Insight { norm: raw.norm, clipped: raw.clipped };
         learner.keep_update(raw);
         Ok(Reply { update, insight })
-    }
-}
-
-impl Batches {
-    /// Batches of a device of `public_samples`.
-    pub(crate) fn new(experiment: &Experiment, public_samples: u32) -> Self {
-        Self {
-            sampling: experiment.learn.sampling,
-            public_samples,
-            zero_if_not_finite: experiment.is_certified(),
-            keeps_places: experiment.adjacency() != Adjacency::AddRemove,
-        }
     }
 }

@@ -6,9 +6,8 @@ use lapa_privacy::{Event, NoiseKind};
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 
+use super::NoiseError;
 use super::learn::LocalUpdate;
-use crate::budget::{PrivacyError, sigma_artificial};
-use crate::config::Experiment;
 
 /// A device's update with its noise: the only thing that can be sent.
 #[derive(Debug, PartialEq)]
@@ -32,8 +31,8 @@ impl PrivateUpdate {
         grid: Option<&Grid>,
         rng: &mut dyn Rng,
         room: Vec<f32>,
-    ) -> Result<Self, PrivacyError> {
-        let sigma = sigma_artificial(recorded.event());
+    ) -> Result<Self, NoiseError> {
+        let sigma = recorded.event().sigma_artificial();
         let mut gradient = room;
         match (recorded.event(), grid) {
             (Event::Release(release), Some(grid)) => {
@@ -52,7 +51,7 @@ impl PrivateUpdate {
         clip_norm: f64,
         recorded: &Recorded,
         rng: &mut dyn Rng,
-    ) -> Result<Self, PrivacyError> {
+    ) -> Result<Self, NoiseError> {
         if clip(&mut update, clip_norm).is_err() {
             update.fill(0.0);
         }
@@ -89,7 +88,7 @@ pub(crate) fn noisy_counts(
     counts: &[u32],
     recorded: &Recorded,
     rng: &mut dyn Rng,
-) -> Result<Vec<f64>, PrivacyError> {
+) -> Result<Vec<f64>, NoiseError> {
     let Event::Histogram(histogram) = recorded.event() else {
         return Ok(vec![0.0; counts.len()]);
     };
@@ -109,13 +108,7 @@ pub(crate) fn noisy_counts(
 /// Steps of the grid in the clipping norm.
 const GRID_STEPS: f64 = (1 << 20) as f64;
 
-/// The grid of discrete noise; `None` for other noise.
-pub fn grid(experiment: &Experiment) -> Result<Option<Grid>, PrivacyError> {
-    match (experiment.noise(), experiment.learn.clip_norm) {
-        (NoiseKind::DiscreteGaussian, Some(clip_norm)) => {
-            let most = u32::MAX.into();
-            Ok(Some(Grid::new(clip_norm / GRID_STEPS, clip_norm, most)?))
-        }
-        _ => Ok(None),
-    }
+/// The grid of discrete noise on samples of `clip_norm`.
+pub(crate) fn grid(clip_norm: f64) -> Result<Grid, NoiseError> {
+    Ok(Grid::new(clip_norm / GRID_STEPS, clip_norm, u32::MAX.into())?)
 }

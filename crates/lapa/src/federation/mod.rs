@@ -12,12 +12,12 @@ use lapa_privacy::allocate::AllocatorState;
 use lapa_privacy::ledger::{DataKey, Ledger, Repeat};
 use sha2::{Digest, Sha256};
 
+use crate::aggregate::{GlobalModel, WeightingState};
 use crate::budget::{Books, DeviceBudget, PrivacySummary, Result};
 use crate::config::Experiment;
 use crate::data::Origin;
 use crate::radio::Radio;
 use crate::station::Station;
-use crate::station::aggregate::{GlobalModel, WeightingState};
 
 /// The base station, the radio and the books: all that a round reads and changes besides devices.
 pub struct Federation {

@@ -7,7 +7,7 @@ use crate::budget::{Books, Granted, Result};
 use crate::config::{Entropy, ObserveDevices};
 use crate::error::FederationError;
 use crate::observe::{DeviceRecord, DeviceRecords, DeviceSummary, Insight, NoiseMode, RoundRecord};
-use crate::radio::Link;
+use crate::radio::{Link, RadioError};
 
 /// The record of a round in which these devices were received with these `weights`.
 pub(crate) fn record(
@@ -22,7 +22,10 @@ pub(crate) fn record(
     let granted = &asked.granted;
     let on_air = asked.on_air();
     let coordinates = station.model().parameters.len();
-    let air = radio.uplink().airtime(&experiment.transmit, coordinates, &on_air)?;
+    let air = radio
+        .uplink()
+        .airtime(&experiment.transmit, coordinates, &on_air)
+        .map_err(RadioError::from)?;
     let sent = radio.uplink().bytes(coordinates) * weights.len() as u64;
     let model = (size_of::<f32>() * coordinates * granted.len()) as u64;
     let under_noising = || granted.iter().filter_map(Granted::under_noising);

@@ -5,6 +5,7 @@
 //! block for ever. New files and folders are as open to others as the folder that they are in, and
 //! those that [`Folder::create`] makes are private to their owner.
 
+mod error;
 #[cfg(not(unix))]
 mod other;
 #[cfg(test)]
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sha2::{Digest, Sha256};
+
+pub use error::FileError;
 
 #[cfg(not(unix))]
 use other as system;

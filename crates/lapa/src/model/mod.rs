@@ -19,6 +19,7 @@ mod network;
 mod op;
 mod pretrain;
 mod sample_clip;
+mod spec;
 mod worker;
 mod zoo;
 
@@ -33,5 +34,6 @@ pub use memory::Footprint;
 pub use network::{Kernels, Network, Tensor};
 pub(crate) use pretrain::{DIGITS, pretrain};
 pub use sample_clip::{BLOCK, Blocks, MOST_SAMPLES, SampleClip};
+pub use spec::{ModelName, ModelSpec, Norm, Start};
 pub use worker::{Batch, Clipped, Evaluation, Worker};
 pub use zoo::{cnn, layers, logistic, mlp, network};

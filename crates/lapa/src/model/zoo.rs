@@ -2,7 +2,7 @@
 
 use super::layer::{Layer, ModelError, Shape};
 use super::network::Network;
-use crate::config::{ModelName, ModelSpec, Norm};
+use super::spec::{ModelName, ModelSpec, Norm};
 
 /// Groups of the CNN's group norm.
 const GROUPS: usize = 4;

@@ -84,3 +84,8 @@ impl ObserveError {
         Self::Io { path: path.into(), action, source }
     }
 }
+
+/// A listener broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;

@@ -15,7 +15,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use error::ObserveError;
+pub use error::{Cancelled, ObserveError};
 pub use metrics::{MetricsWriter, for_each_line, read_metrics};
 
 /// One line of metrics.jsonl.

@@ -16,7 +16,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::ControlFlow;
 
-use lapa_privacy::OutOfRange;
+use lapa_privacy::{OutOfRange, word_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +28,7 @@ pub use limits::{Limits, LimitsError};
 pub use objective::{Evaluation, Objective, ObjectiveError};
 pub use random::{RandomSearch, RandomSearchConfig};
 
-use crate::config::word_of;
-use crate::error::Cancelled;
+use crate::observe::Cancelled;
 
 /// The words of `control.power` and the tables of `[control]`, from a list of what builds an
 /// optimizer; `in` names the table of its parameters, if it has any.

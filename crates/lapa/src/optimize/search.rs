@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::{Evaluation, Limits, Objective, OptimizeError, Optimum, Progress};
-use crate::error::Cancelled;
+use crate::observe::Cancelled;
 
 /// Evaluates, reports, and keeps the best.
 pub(super) struct Search<'a> {

@@ -9,8 +9,8 @@ use lapa_wireless::ser::Modulation;
 use lapa_wireless::topology::{Placement, Position, Region, Topology, TopologyError};
 use lapa_wireless::units::{Db, Hertz, Meter, Watt};
 
-use super::Threshold;
-use crate::config::{Access, Experiment, Places, Powers};
+use super::settings::{Access, Places, Powers};
+use super::{Setting, Threshold};
 use crate::seed::{Purpose, stream};
 
 /// −200 dB: below it nothing is heard, and amplitudes would arrive with noise out of all range.
@@ -117,9 +117,8 @@ pub struct Links {
 
 impl Links {
     /// Places the devices; channels are drawn when they are asked for.
-    pub fn new(experiment: &Experiment) -> Result<Self, LinkError> {
-        let (radio, transmit) = (&experiment.radio, &experiment.transmit);
-        let devices = experiment.partition.scheme.devices();
+    pub fn new(setting: Setting<'_>) -> Result<Self, LinkError> {
+        let Setting { radio, transmit, devices, seed, .. } = setting;
         let position = |&[x, y, z]: &[f64; 3]| Position { x: Meter(x), y: Meter(y), z: Meter(z) };
         let base_station = position(&radio.base_station);
         let topology = match &radio.places {
@@ -135,12 +134,12 @@ impl Links {
                         share: spec.devices,
                     })
                     .collect();
-                let mut rng = stream(experiment.run.seed, Purpose::Topology, 0, 0);
+                let mut rng = stream(seed, Purpose::Topology, 0, 0);
                 Topology::in_regions(base_station, &regions, devices, &mut rng)?
             }
         };
         Ok(Self {
-            seed: experiment.run.seed,
+            seed,
             topology,
             path_loss: PathLoss::new(
                 Hertz(radio.carrier_hz),

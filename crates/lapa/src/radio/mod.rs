@@ -1,13 +1,16 @@
 //! The radio between devices and the base station: links, selection, uplinks. Its numbers are public.
 
+mod error;
 mod links;
 mod selection;
+pub mod settings;
 mod uplink;
 
+pub use error::RadioError;
 pub use lapa_wireless::uplink::{Coding, UplinkError};
 pub use links::{Link, LinkError, Links};
 pub(crate) use selection::Selection;
-pub use selection::Threshold;
+pub use selection::{BelowThreshold, NoneSelected, Selector, Threshold};
 pub use uplink::{
     Airtime, AnalogConfig, Arrival, BuildUplink, IdealConfig, PerLink, Superposed, Uplink,
     UplinkConfig, Variance,
@@ -15,12 +18,11 @@ pub use uplink::{
 
 use std::sync::Mutex;
 
-use crate::config::{BelowThreshold, Experiment, NoneSelected, Transmit};
 use crate::device::PrivateUpdate;
-use crate::error::FederationError;
 use crate::pool::{Pool, lock};
-use crate::seed::{Draws, Purpose};
+use crate::seed::{Draws, Entropy, Purpose};
 use lapa_wireless::units::Db;
+use settings::Transmit;
 
 /// An update as the base station received it. Weights, allocators, logs and checkpoints read this
 /// and public numbers only.
@@ -59,14 +61,27 @@ impl Received {
     }
 }
 
+/// Sections of an experiment that its radio follows.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// `[radio]`
+    pub radio: &'a settings::Radio,
+    /// `[transmit]`
+    pub transmit: &'a Transmit,
+    /// Rule of selection.
+    pub selector: Selector,
+    /// Number of devices.
+    pub devices: u32,
+    /// Seed of places and fading.
+    pub seed: u64,
+}
+
 /// The radio of a run.
 pub struct Radio {
     /// Radio links; `None` where nothing depends on them.
     links: Option<Links>,
     uplink: Uplink,
-    threshold: Threshold,
-    below_threshold: BelowThreshold,
-    none_selected: NoneSelected,
+    selector: Selector,
     /// Source of channel noise.
     pub(crate) draws: Draws,
     /// A setting that only simulations have: values outside of the quantizer's range are counted.
@@ -78,16 +93,13 @@ pub struct Radio {
 
 impl Radio {
     /// The radio of an experiment.
-    pub(crate) fn new(experiment: &Experiment, draws: Draws) -> Result<Self, FederationError> {
-        let transmit = &experiment.transmit;
-        let threshold = experiment.aggregate.threshold;
-        let ideal = transmit.uplink.is_ideal() && threshold == Threshold::None;
+    pub(crate) fn new(setting: Setting<'_>, draws: Draws) -> Result<Self, RadioError> {
+        let Setting { transmit, selector, .. } = setting;
+        let ideal = transmit.uplink.is_ideal() && selector.threshold == Threshold::None;
         Ok(Self {
-            links: if ideal { None } else { Some(Links::new(experiment)?) },
+            links: if ideal { None } else { Some(Links::new(setting)?) },
             uplink: transmit.uplink.build(transmit)?,
-            threshold,
-            below_threshold: experiment.aggregate.below_threshold,
-            none_selected: experiment.aggregate.none_selected,
+            selector,
             draws,
             range: transmit.uplink.digital().map(|digital| digital.range),
             warnings: optimistic(transmit).into_iter().collect(),
@@ -100,38 +112,34 @@ impl Radio {
     pub(crate) fn replace_uplink(
         &mut self,
         own: Uplink,
-        experiment: &Experiment,
-    ) -> Result<(), FederationError> {
+        setting: Setting<'_>,
+    ) -> Result<(), RadioError> {
         if self.links.is_none() {
-            self.links = Some(Links::new(experiment)?);
+            self.links = Some(Links::new(setting)?);
         }
         (self.uplink, self.range) = (own, None);
         Ok(())
     }
 
     /// Fails before the first round where the receiver cannot separate `devices`.
-    pub(crate) fn try_links(&mut self, devices: &[u32]) -> Result<(), LinkError> {
-        self.links.as_mut().map_or(Ok(()), |links| links.draw(1, devices).map(|_| ()))
+    pub(crate) fn try_links(&mut self, devices: &[u32]) -> Result<(), RadioError> {
+        Ok(self.links.as_mut().map_or(Ok(()), |links| links.draw(1, devices).map(|_| ()))?)
     }
 
     /// Selects the devices that send in a round, and those of them that have weight 0. Devices that
     /// do not send compute nothing and are not charged.
-    pub(crate) fn select(
-        &mut self,
-        round: u32,
-        devices: &[u32],
-    ) -> Result<Selection, FederationError> {
+    pub(crate) fn select(&mut self, round: u32, devices: &[u32]) -> Result<Selection, RadioError> {
         let Some(links) = &mut self.links else {
             let chosen = devices.iter().map(|&device| Link::ideal(device)).collect();
             return Ok(Selection { chosen, weightless: Vec::new(), skipped: Vec::new() });
         };
-        let to_send = match self.below_threshold {
-            BelowThreshold::Skip => self.threshold,
+        let to_send = match self.selector.below_threshold {
+            BelowThreshold::Skip => self.selector.threshold,
             BelowThreshold::WeightZero => Threshold::None,
         };
         let (mut chosen, skipped): (Vec<Link>, Vec<Link>) =
             links.draw(round, devices)?.into_iter().partition(|link| link.passes(&to_send));
-        let short = chosen.iter().filter(|link| !link.passes(&self.threshold));
+        let short = chosen.iter().filter(|link| !link.passes(&self.selector.threshold));
         let weightless: Vec<u32> = short.map(|link| link.device).collect();
         if !skipped.is_empty() && !links.noma().perfect_sic {
             // With fewer devices on the air there is less interference.
@@ -144,15 +152,15 @@ impl Radio {
         Ok(Selection { chosen, weightless, skipped })
     }
 
-    fn report_none_selected(&mut self, round: u32, short: &[Link]) -> Result<(), FederationError> {
+    fn report_none_selected(&mut self, round: u32, short: &[Link]) -> Result<(), RadioError> {
         let best = short.iter().map(|link| link.sinr).fold(0.0, f64::max);
-        let error = FederationError::NoneSelected {
+        let error = RadioError::NoneSelected {
             round,
-            threshold: self.threshold,
+            threshold: self.selector.threshold,
             best_sinr_db: Db::of(best).0,
             best_ser: short.iter().map(|link| link.ser).fold(1.0, f64::min),
         };
-        if self.none_selected == NoneSelected::Error {
+        if self.selector.none_selected == NoneSelected::Error {
             return Err(error);
         }
         if !self.has_skipped {
@@ -169,7 +177,7 @@ impl Radio {
         on_air: &[Link],
         sent: Vec<PrivateUpdate>,
         pool: &Pool<T>,
-    ) -> Result<Vec<Received>, FederationError> {
+    ) -> Result<Vec<Received>, RadioError> {
         let coordinates = sent.first().map_or(0, |update| update.gradient().len());
         let draws = self.draws;
         let arrivals: Vec<Arrival> = match (&self.links, &self.uplink) {
@@ -185,7 +193,7 @@ impl Radio {
                     let (update, link) = (lock(&slots[slot]).take(), &on_air[slot]);
                     let mut rng = draws.stream(Purpose::Channel, round, link.device)?;
                     let arrival = update.map(|update| uplink.send(update, link, &mut *rng));
-                    arrival.transpose().map_err(FederationError::from)
+                    arrival.transpose().map_err(RadioError::from)
                 })?;
                 // Every slot is taken once.
                 arrivals.into_iter().flatten().collect()
@@ -198,7 +206,7 @@ impl Radio {
     fn warn_of_cut(&mut self, round: u32, coordinates: usize, arrivals: &[Arrival]) {
         let cut = arrivals.iter().map(|arrival| arrival.cut).max().unwrap_or_default();
         // Only a simulation can know.
-        let simulated = self.draws.entropy == crate::config::Entropy::Seed;
+        let simulated = self.draws.entropy == Entropy::Seed;
         if simulated && cut * 100 > coordinates && !self.has_cut {
             self.has_cut = true;
             let range = self.range.unwrap_or_default();

@@ -61,6 +61,39 @@ impl fmt::Display for Threshold {
     }
 }
 
+/// Rule by which devices are selected.
+#[derive(Clone, Copy, Debug)]
+pub struct Selector {
+    /// Links that are good enough.
+    pub threshold: Threshold,
+    /// Part in a round of devices whose links are not.
+    pub below_threshold: BelowThreshold,
+    /// Outcome of a round in which no device has one.
+    pub none_selected: NoneSelected,
+}
+
+/// Part in a round of devices whose links are not good enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BelowThreshold {
+    /// They skip the round: they compute nothing and are not charged.
+    #[default]
+    Skip,
+    /// They learn, are charged and send; what is received of them has weight 0.
+    WeightZero,
+}
+
+/// Round in which no device has a link that is good enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoneSelected {
+    /// The model stays as it is.
+    #[default]
+    Skip,
+    /// The run ends with an error.
+    Error,
+}
+
 #[cfg(test)]
 mod tests {
     use super::Threshold::{None, Ser, SinrDb};

@@ -8,14 +8,15 @@ use lapa_privacy::{Event, Histogram};
 use super::answers::{Answers, Cached, Number, Question};
 use super::device_ledger::{DeviceLedger, Spending};
 use super::{DeviceInfo, Refusal, RemoteError, Result, checked};
-use crate::budget::{Histograms, of_whole_updates, public_samples};
+use crate::aggregate::Histograms;
+use crate::budget::{of_whole_updates, public_samples};
 use crate::config::{Entropy, Experiment};
 use crate::data::{Dataset, Split};
-use crate::device::{self, Batches, Learner, PrivateUpdate, Streams, grid, noisy_counts};
+use crate::device::{self, Learner, PrivateUpdate, Streams, noisy_counts};
 use crate::error::FederationError;
 use crate::model::Worker;
 use crate::seed::Purpose;
-use crate::simulation::{self, draws};
+use crate::simulation;
 
 /// An update as it leaves a device: new, or cached and sent once more, which says nothing new.
 #[derive(Clone, Debug, PartialEq)]
@@ -248,10 +249,10 @@ impl Device {
             learn: &experiment.learn,
             records,
             samples: (&**all).into(),
-            batches: Batches::new(experiment, *samples),
-            grid: grid(experiment)?,
+            batches: experiment.batches(*samples),
+            grid: experiment.grid()?,
         };
-        let draws = draws(experiment);
+        let draws = experiment.draws();
         answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
             let mut batch = draws.stream(Purpose::Batch, round, here.number)?;
             let mut noise = draws.stream(Purpose::Noise, round, here.number)?;
@@ -291,7 +292,7 @@ impl Device {
         };
         let question = Question { run, round, what: "privatize", cost, values: &[] };
         let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
-        let (number, draws) = (ledger.device(), draws(experiment));
+        let (number, draws) = (ledger.device(), experiment.draws());
         answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
             let mut update = train();
             if update.len() != expected {
@@ -326,7 +327,7 @@ impl Device {
             // Round 0 has nothing else.
             return Err(self.ledger.answered(run, 0).into());
         };
-        let mut rng = draws(&self.experiment).stream(Purpose::Histogram, 0, self.device)?;
+        let mut rng = self.experiment.draws().stream(Purpose::Histogram, 0, self.device)?;
         let counts = noisy_counts(&self.label_counts, &recorded, &mut *rng)?;
         self.answers.keep(&question, &counts, sigma)?;
         Ok(counts)

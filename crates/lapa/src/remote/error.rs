@@ -7,6 +7,7 @@ use lapa_privacy::sampler::EntropyError;
 
 use super::Refusal;
 use crate::budget::PrivacyError;
+use crate::device::NoiseError;
 use crate::error::FederationError;
 use crate::run::RunError;
 
@@ -76,5 +77,11 @@ impl From<LedgerError> for RemoteError {
 impl From<EntropyError> for RemoteError {
     fn from(error: EntropyError) -> Self {
         PrivacyError::from(error).into()
+    }
+}
+
+impl From<NoiseError> for RemoteError {
+    fn from(error: NoiseError) -> Self {
+        FederationError::from(error).into()
     }
 }

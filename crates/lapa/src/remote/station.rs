@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::mailbox::Mailbox;
 use super::vet::{Dropped, Reason, finite};
 use super::{DeviceInfo, RemoteError, Result, check_outside_model, checked};
+use crate::aggregate::Histograms;
 use crate::atomic::{read_json, write_bytes};
-use crate::budget::{Histograms, declare, of_whole_updates};
+use crate::budget::{declare, of_whole_updates};
 use crate::config::Experiment;
 use crate::data::{Dataset, Origin};
 use crate::error::FederationError;
@@ -30,7 +31,7 @@ use crate::run::{
 };
 use crate::seed::{Purpose, stream};
 use crate::simulation;
-use crate::station::{Station, taking_part};
+use crate::station::Station;
 
 /// Name of the file with the devices that were asked in a round that is not over.
 const ASKED: &str = "asked.json";
@@ -301,7 +302,8 @@ fn prepare(experiment: &Experiment, model: Model, devices: &[DeviceInfo]) -> Res
     let mut station = Station::new(&declared, parameters, samples, evaluator)?;
     // Before anything is on the disk: the first checkpoint has it.
     station.pretrain();
-    let radio = Radio::new(experiment, simulation::draws(experiment))?;
+    let radio =
+        Radio::new(experiment.setting(), experiment.draws()).map_err(FederationError::from)?;
     // A base station does not know which records its devices hold.
     let partition = partition::digest(devices.iter().map(|_| &[][..]));
     let experiment = experiment.clone();
@@ -332,7 +334,7 @@ fn configured_model(
         .map_err(|source| FederationError::Model { rows, cols, source })?;
     check_devices(experiment, network.parameter_count(), devices)?;
     simulation::check(experiment, shape, &network)?;
-    let (updates, test) = (taking_part(experiment, devices.len()), data.test.len());
+    let (updates, test) = (experiment.taking_part(devices.len()), data.test.len());
     simulation::check_memory(experiment, shape, &network, 0, updates, threads, test)?;
     let seed = experiment.run.training_seed();
     let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Result, RunError};
 
+use crate::aggregate::{GlobalModel, WeightingState};
 use crate::atomic::write_bytes;
 use crate::files;
 use crate::model::Network;
 use crate::station::Station;
-use crate::station::aggregate::{GlobalModel, WeightingState};
 
 /// Name of the trained model in a run folder.
 pub(super) const MODEL: &str = "model.safetensors";

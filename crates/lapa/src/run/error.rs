@@ -7,7 +7,8 @@ use lapa_privacy::ledger::LedgerError;
 
 use crate::budget::PrivacyError;
 use crate::config::ConfigError;
-use crate::error::{FederationError, FileError};
+use crate::error::FederationError;
+use crate::files::FileError;
 use crate::observe::ObserveError;
 
 /// Result of work on runs.

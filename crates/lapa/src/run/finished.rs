@@ -7,7 +7,8 @@ use super::folder::{
     read_manifest,
 };
 use super::{DEVICES, METRICS, Result, RunError, SUMMARY, Summary, read_summary};
-use crate::budget::{Histograms, round_up};
+use crate::aggregate::Histograms;
+use crate::budget::round_up;
 use crate::config::{Experiment, Privacy};
 use crate::files::{Folder, FolderLock};
 use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};

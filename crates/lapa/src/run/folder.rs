@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::{ManifestData, Result, RunError};
-use crate::budget::Histograms;
+use crate::aggregate::Histograms;
 use crate::config::{Entropy, Experiment};
 use crate::files::{self, Folder, FolderLock};
 

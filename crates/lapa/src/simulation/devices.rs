@@ -6,13 +6,10 @@ use std::sync::{Arc, Mutex};
 use lapa_privacy::ledger::Recorded;
 use lapa_privacy::sampler::Grid;
 
-use super::draws;
 use crate::budget::Granted;
 use crate::config::Experiment;
 use crate::data::Dataset;
-use crate::device::{
-    AnswerError, Batches, Device, Learner, PrivateUpdate, Reply, Streams, grid, noisy_counts,
-};
+use crate::device::{AnswerError, Device, Learner, PrivateUpdate, Reply, Streams, noisy_counts};
 use crate::error::{FederationError, Result};
 use crate::federation::Asked;
 use crate::model::{Network, Worker};
@@ -49,8 +46,8 @@ impl Devices {
     ) -> Result<Self> {
         Ok(Self {
             pool: Pool::new(threads, || Learner::new(Worker::new(network.clone()))),
-            grid: grid(experiment)?,
-            draws: draws(experiment),
+            grid: experiment.grid()?,
+            draws: experiment.draws(),
             experiment: experiment.clone(),
             data,
             partition,
@@ -66,7 +63,7 @@ impl Devices {
             learn: &self.experiment.learn,
             records: &self.data.train,
             samples: self.partition.of(number),
-            batches: Batches::new(&self.experiment, public_samples),
+            batches: self.experiment.batches(public_samples),
             grid: self.grid,
         }
     }
@@ -162,7 +159,7 @@ impl FederationError {
             AnswerError::NotFinite(_) => {
                 Self::Diverged { round, device, learning_rate: learn.learning_rate }
             }
-            AnswerError::Privacy(error) => error.into(),
+            AnswerError::Noise(error) => error.into(),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::Simulation;
-use crate::error::{Cancelled, FederationError, Result};
+use crate::error::{FederationError, Result};
+use crate::observe::Cancelled;
 use crate::observe::RoundRecord;
 
 /// Events of a simulation.

@@ -1,11 +1,10 @@
 //! Memory of a simulation, counted before any of it is taken.
 
 use crate::config::{BatchSampling, Experiment, Update};
-use crate::device::grid;
 use crate::error::{FederationError, Result, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
 use crate::radio::UplinkConfig;
-use crate::station::{LARGE_TRANSCRIPT, taking_part};
+use crate::station::LARGE_TRANSCRIPT;
 
 use super::devices::BLOCK;
 
@@ -24,7 +23,7 @@ pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
 
 /// Updates of a round that are in memory at a time: all of them if something reads them, else a block.
 pub(crate) fn updates(experiment: &Experiment, devices: usize, threads: usize) -> usize {
-    let all = taking_part(experiment, devices);
+    let all = experiment.taking_part(devices);
     let reads = experiment.aggregate.rule.build(0).reads_updates()
         || experiment.privacy.as_ref().is_some_and(|privacy| !privacy.allocator.is_fixed())
         || matches!(experiment.transmit.uplink, UplinkConfig::Signal(_));
@@ -46,7 +45,7 @@ pub(crate) fn check_memory(
     images: usize,
 ) -> Result<()> {
     let q = network.parameter_count() as u64;
-    let on_grid = grid(experiment)?.is_some();
+    let on_grid = experiment.grid()?.is_some();
     let batch = if on_grid { largest.min(1) as usize } else { largest_batch(experiment, largest) };
     let footprint = network.footprint();
     let evaluated = match network.statistics_count() {

@@ -6,13 +6,15 @@ mod exact_loss;
 mod memory;
 mod setup;
 
-pub use crate::error::{Cancelled, TooLarge};
+pub use crate::error::TooLarge;
+pub use crate::observe::Cancelled;
 pub use driver::Event;
 pub use exact_loss::{ExactLoss, ExactLossError, LocalLoss};
 pub(crate) use memory::{check_memory, threads};
 pub use setup::Setup;
-pub(crate) use setup::{check, draws, repeat};
+pub(crate) use setup::{check, repeat};
 
+use crate::aggregate::{GlobalModel, Weighting};
 use crate::budget::{Books, PrivacyError, PrivacySummary};
 use crate::config::Experiment;
 use crate::data::Dataset;
@@ -24,7 +26,6 @@ use crate::partition::Records;
 use crate::radio::Received;
 use crate::round;
 use crate::station::Station;
-use crate::station::aggregate::{GlobalModel, Weighting};
 use devices::Devices;
 
 /// K simulated devices and their base station, in memory; no files but the ledger.

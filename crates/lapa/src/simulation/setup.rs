@@ -8,6 +8,7 @@ use lapa_privacy::ledger::{Ledger, Repeat};
 use super::Simulation;
 use super::devices::Devices;
 use super::memory::{self, check_memory};
+use crate::aggregate::Rule;
 use crate::budget::{PrivacyError, declare, public_samples};
 use crate::config::{Clip, Entropy, Experiment, Start};
 use crate::data::Dataset;
@@ -17,9 +18,8 @@ use crate::model::{DIGITS, Evaluator, Images, Network};
 use crate::partition::{Partition, Records};
 use crate::pool;
 use crate::radio::{Radio, Uplink};
-use crate::seed::{Draws, Purpose, stream};
+use crate::seed::{Purpose, stream};
 use crate::station::Station;
-use crate::station::aggregate::Rule;
 
 /// A simulation that has no ledger yet.
 pub struct Setup {
@@ -108,7 +108,7 @@ impl Setup {
         let test = data.test.clone();
         let evaluator = Evaluator::new(network.clone(), test, public, seed, workers.clone());
         let station = Station::new(&experiment, parameters, samples.clone(), Some(evaluator))?;
-        let mut radio = Radio::new(&experiment, draws(&experiment))?;
+        let mut radio = Radio::new(experiment.setting(), experiment.draws())?;
         radio.try_links(&station.participants())?;
         let origin = data.origin();
         let digest = partition.digest();
@@ -158,7 +158,7 @@ impl Setup {
         if self.prepared.experiment.channel_trust() > 0.0 {
             return Err(FederationError::TrustedUplink);
         }
-        self.prepared.radio.replace_uplink(own, &self.prepared.experiment)?;
+        self.prepared.radio.replace_uplink(own, self.prepared.experiment.setting())?;
         self.has_own_parts = true;
         Ok(self)
     }
@@ -190,11 +190,6 @@ impl Setup {
         let (opened, federation) = open(prepared)?;
         Ok((opened, Simulation { devices, federation }))
     }
-}
-
-/// Source of the batches and noise of an experiment.
-pub(crate) fn draws(experiment: &Experiment) -> Draws {
-    Draws { entropy: experiment.run.entropy, seed: experiment.run.training_seed() }
 }
 
 /// The meaning of a round that is recorded already: with a seed the same release, with the operating

@@ -1,6 +1,6 @@
 //! Updates of a round as they arrive.
 
-use super::aggregate::GlobalDelta;
+use crate::aggregate::GlobalDelta;
 use crate::radio::Received;
 
 /// Updates of a round: kept, or added to the weighted sum at once where nobody reads them.

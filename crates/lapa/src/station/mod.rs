@@ -2,22 +2,21 @@
 //!
 //! It holds the global model, the allocator, the aggregation weights and public images, and
 //! reads what it [`Received`] and public numbers. `cargo xtask lint` refuses an import of `data` or
-//! `device` in this folder.
+//! `device` here and in `aggregate/`.
 
-pub mod aggregate;
 mod allocator;
 mod inbox;
 
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, DeviceTranscript, Transcript};
 use rand::seq::index;
 
+use crate::aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 use crate::budget::{Bid, Books, PrivacyError};
 use crate::config::{Experiment, Start};
 use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
 use crate::radio::{Link, Received, Selection};
 use crate::seed::{Purpose, stream};
-use aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 pub(crate) use inbox::Inbox;
 
 /// The base station of a run.
@@ -118,7 +117,7 @@ impl Station {
     /// The devices of the next round, ascending: a random part of them, at least one.
     pub(crate) fn participants(&self) -> Vec<u32> {
         let all = self.samples.len();
-        let count = taking_part(&self.experiment, all);
+        let count = self.experiment.taking_part(all);
         if count == all {
             return (0..all as u32).collect();
         }
@@ -378,9 +377,4 @@ impl Station {
         }
         Ok(true)
     }
-}
-
-/// Devices of a round, out of `all`.
-pub(crate) fn taking_part(experiment: &Experiment, all: usize) -> usize {
-    ((experiment.run.participation * all as f64).round() as usize).clamp(1, all.max(1))
 }

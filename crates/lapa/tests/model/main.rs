@@ -4,6 +4,7 @@ mod evaluation;
 
 use std::sync::Arc;
 
+use lapa::aggregate::{GlobalDelta, GlobalModel};
 use lapa::config::Norm;
 use lapa::data::Split;
 use lapa::model::{
@@ -11,7 +12,6 @@ use lapa::model::{
     logistic, mlp,
 };
 use lapa::seed::{Purpose, stream};
-use lapa::station::aggregate::{GlobalDelta, GlobalModel};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rand::RngExt;

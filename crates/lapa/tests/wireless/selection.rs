@@ -1,6 +1,7 @@
 //! Selection: devices with poor links do not send, compute nothing and pay nothing.
 
 use lapa::error::FederationError;
+use lapa::radio::RadioError;
 
 use super::*;
 
@@ -188,7 +189,9 @@ fn a_round_without_devices_is_skipped_or_an_error() {
 
         let mut failing = federation(&[&far[..], &["aggregate.none_selected=error"]].concat());
         let error = failing.next_round().unwrap_err();
-        let FederationError::NoneSelected { round: 1, best_sinr_db, .. } = &error else {
+        let FederationError::Radio(RadioError::NoneSelected { round: 1, best_sinr_db, .. }) =
+            &error
+        else {
             panic!("{error}");
         };
         assert_eq!(*best_sinr_db, best);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use lapa::aggregate::{FedAdp, GroundMetric, histogram, noise_aware, wasserstein};
 use lapa::device::{Batches, Device, Learner, Streams};
 use lapa::model::Worker;
 use lapa::seed::{Purpose, stream};
-use lapa::station::aggregate::{FedAdp, GroundMetric, histogram, noise_aware, wasserstein};
 
 use super::*;
 
@@ -147,7 +147,7 @@ fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
             let samples: Vec<u32> = sent.iter().map(|d| d.samples).collect();
             let variances: Vec<f64> =
                 sent.iter().map(|d| d.sigma_artificial.powi(2) + d.sigma_channel.powi(2)).collect();
-            let lapa::station::aggregate::RuleConfig::NoiseAware(config) =
+            let lapa::aggregate::RuleConfig::NoiseAware(config) =
                 federation.experiment().aggregate.rule
             else {
                 panic!()

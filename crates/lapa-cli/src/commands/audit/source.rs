@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lapa::error::FileError;
+use lapa::files::FileError;
 use lapa::files::Folder;
 use lapa::run::CheckedRun;
 use lapa_audit::{Attack, Audit, AuditError, Listener, Options, Statement, Subject};

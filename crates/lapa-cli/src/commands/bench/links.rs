@@ -27,7 +27,7 @@ fn experiment(flags: &[&str]) -> Result<Experiment, Failure> {
 
 fn links(experiment: &Experiment) -> Result<Vec<Link>, Failure> {
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
-    Ok(Links::new(experiment)?.draw(1, &devices)?)
+    Ok(Links::new(experiment.setting())?.draw(1, &devices)?)
 }
 
 /// The updates of the default devices over their links, as shares of a default round, all on one

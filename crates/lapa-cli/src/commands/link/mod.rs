@@ -69,7 +69,7 @@ pub fn execute(arguments: Arguments) -> CommandResult {
 
 /// The links of all devices in a round.
 fn links(experiment: &Experiment, round: u32) -> Result<(Links, Vec<Link>), LinkError> {
-    let mut links = Links::new(experiment)?;
+    let mut links = Links::new(experiment.setting())?;
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();
     let list = links.draw(round, &devices)?;
     Ok((links, list))

@@ -54,15 +54,7 @@ impl Granted {
 
     /// Standard deviation of the artificial noise on each coordinate.
     pub fn sigma(&self) -> f64 {
-        sigma_artificial(&self.event)
-    }
-}
-
-/// Standard deviation of an event's artificial noise on each coordinate.
-pub(crate) fn sigma_artificial(event: &Event) -> f64 {
-    match event {
-        Event::Release(release) => release.sigma_artificial,
-        Event::Histogram(_) | Event::NonPrivate { .. } => 0.0,
+        self.event.sigma_artificial()
     }
 }
 

@@ -1,15 +1,15 @@
 //! `[radio]`, `[transmit]` and `[aggregate]`, also against `[privacy]`.
 
-use lapa_privacy::{Adjacency, NoiseKind};
+use lapa_privacy::{Adjacency, NoiseKind, word_of};
 use lapa_wireless::noma::Receiver;
 
-use super::super::choice::word_of;
 use super::super::document::Document;
-use super::super::experiment::{BatchSampling, Clip, Experiment};
-use super::super::radio::{Access, Places, Powers};
+use super::super::experiment::Experiment;
 use super::{Check, word};
-use crate::budget::Histograms;
+use crate::aggregate::Histograms;
 use crate::data::CLASSES;
+use crate::device::{BatchSampling, Clip};
+use crate::radio::settings::{Access, Places, Powers};
 
 /// Places for all devices.
 pub(super) fn places(experiment: &Experiment, document: &Document) -> Check {

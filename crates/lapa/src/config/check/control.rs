@@ -4,10 +4,11 @@ use lapa_privacy::Adjacency;
 
 use super::super::control::{EvaluationChoice, NoiseControl, Pilot};
 use super::super::document::Document;
-use super::super::experiment::{BatchSampling, Experiment};
-use super::super::radio::Powers;
+use super::super::experiment::Experiment;
 use super::{Check, word};
+use crate::device::BatchSampling;
 use crate::optimize::PowerChoice;
+use crate::radio::settings::Powers;
 
 /// Channel noise can stand in for artificial noise only where it counts, device by device.
 pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {

@@ -7,13 +7,15 @@ mod air;
 mod control;
 mod privacy;
 
+use lapa_privacy::word_of;
 use serde::Serialize;
 
-use super::choice::word_of;
 use super::document::Document;
 use super::error::ConfigError;
-use super::experiment::{Clip, Experiment, ModelName, Norm, Start};
+use super::experiment::Experiment;
 use crate::data::{CLASSES, DataName};
+use crate::device::Clip;
+use crate::model::{ModelName, Norm, Start};
 
 /// Result of a check.
 type Check = Result<(), ConfigError>;

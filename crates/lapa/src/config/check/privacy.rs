@@ -4,9 +4,10 @@ use lapa_privacy::allocate::Basis;
 use lapa_privacy::{Adjacency, ClipUnit, EventError, NoiseKind, Release};
 
 use super::super::document::Document;
-use super::super::experiment::{BatchSampling, Clip, Experiment, Learn, Update};
+use super::super::experiment::Experiment;
 use super::super::privacy::Privacy;
 use super::{Check, word};
+use crate::device::{BatchSampling, Clip, Learn, Update};
 
 /// Draws of batches, with or without noise.
 pub(super) fn batches(experiment: &Experiment, document: &Document) -> Check {

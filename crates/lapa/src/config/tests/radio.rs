@@ -5,11 +5,11 @@ use lapa_wireless::noma::{Receiver, SicOrder};
 use lapa_wireless::uplink::DigitalConfig;
 
 use super::{flags_refuse, read, refuses};
-use crate::budget::{Histograms, NoisyHistograms};
+use crate::aggregate::{FedavgConfig, GroundMetric, RuleConfig};
+use crate::aggregate::{Histograms, NoisyHistograms};
 use crate::config::*;
 use crate::radio::Threshold;
 use crate::radio::UplinkConfig;
-use crate::station::aggregate::{FedavgConfig, GroundMetric, RuleConfig};
 
 #[test]
 fn an_empty_file_gives_the_papers_cell_and_an_ideal_uplink() {

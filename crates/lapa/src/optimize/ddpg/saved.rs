@@ -10,7 +10,7 @@ use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
 
 use super::agent::{Agent, Learning, Parameters, Sizes};
 use crate::atomic::write_atomically;
-use crate::error::FileError;
+use crate::files::FileError;
 
 /// Key of the sizes in the metadata.
 const SIZES: &str = "lapa_ddpg";

@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Arrival, BuildUplink, PerLink, Uplink};
-use crate::config::Transmit;
 use crate::device::PrivateUpdate;
 use crate::radio::Link;
+use crate::radio::settings::Transmit;
 
 /// Parameters of uplink analog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,9 +5,9 @@ use lapa_wireless::uplink::{Coding, Digital, DigitalConfig, Quantizer, UplinkErr
 use rand::Rng;
 
 use super::{Arrival, BuildUplink, PerLink, Uplink};
-use crate::config::Transmit;
 use crate::device::PrivateUpdate;
 use crate::radio::Link;
+use crate::radio::settings::Transmit;
 
 impl BuildUplink for DigitalConfig {
     fn build(&self, transmit: &Transmit) -> Result<Uplink, UplinkError> {

@@ -15,8 +15,8 @@ use lapa_wireless::uplink::{
 };
 use rand::Rng;
 
+use super::settings::{Access, Transmit};
 use super::{Link, Links, Received};
-use crate::config::{Access, Transmit};
 use crate::device::PrivateUpdate;
 
 choices! {

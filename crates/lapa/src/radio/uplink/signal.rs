@@ -7,8 +7,8 @@ use lapa_wireless::uplink::{
 use rand::Rng;
 
 use super::{Arrival, BuildUplink, Superposed, Uplink};
-use crate::config::{Access, Transmit};
 use crate::device::PrivateUpdate;
+use crate::radio::settings::{Access, Transmit};
 use crate::radio::{Link, Links, Received};
 
 impl BuildUplink for SignalConfig {

@@ -1,4 +1,4 @@
-//! `[radio]`, `[transmit]` and `[aggregate]`.
+//! `[radio]` and `[transmit]`.
 
 use lapa_wireless::fading::Fading;
 use lapa_wireless::noma::{Receiver, SicOrder};
@@ -6,10 +6,10 @@ use lapa_wireless::ser::Modulation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::defaults;
-use crate::radio::Threshold;
-use crate::radio::UplinkConfig;
-use crate::station::aggregate::RuleConfig;
+use super::UplinkConfig;
+
+/// Power of a device, where it may send with so much.
+pub(crate) const POWER_W: f64 = 0.075;
 
 /// Places of the devices, and the channel between them and the base station. `lapa link` shows the
 /// links.
@@ -134,7 +134,7 @@ impl Default for Transmit {
     fn default() -> Self {
         Self {
             uplink: UplinkConfig::default(),
-            power_w: Powers::All(defaults::POWER_W),
+            power_w: Powers::All(POWER_W),
             max_power_w: 0.3,
             access: Access::default(),
             receiver: Receiver::Matched,
@@ -230,57 +230,6 @@ pub enum ModulationName {
     /// Eight bits per symbol.
     #[serde(rename = "256-qam")]
     Qam256,
-}
-
-/// Selection of devices, and their weights.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Aggregate {
-    /// Weights of the devices.
-    pub rule: RuleConfig,
-    /// Links that are good enough.
-    pub threshold: Threshold,
-    /// Part in a round of devices whose links are not good enough.
-    pub below_threshold: BelowThreshold,
-    /// Outcome of a round in which no device has a link that is good enough.
-    pub none_selected: NoneSelected,
-    /// Weights of the devices that send sum to 1. With false they keep the denominator of all devices
-    /// of the round, as eq. (22) prints it, and the step is shorter.
-    pub renormalize: bool,
-}
-
-impl Default for Aggregate {
-    fn default() -> Self {
-        Self {
-            rule: RuleConfig::default(),
-            threshold: Threshold::default(),
-            below_threshold: BelowThreshold::default(),
-            none_selected: NoneSelected::default(),
-            renormalize: true,
-        }
-    }
-}
-
-/// Part in a round of devices whose links are not good enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BelowThreshold {
-    /// They skip the round: they compute nothing and are not charged.
-    #[default]
-    Skip,
-    /// They learn, are charged and send; what is received of them has weight 0.
-    WeightZero,
-}
-
-/// Round in which no device has a link that is good enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoneSelected {
-    /// The model stays as it is.
-    #[default]
-    Skip,
-    /// The run ends with an error.
-    Error,
 }
 
 impl From<ModulationName> for Modulation {

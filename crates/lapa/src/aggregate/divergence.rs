@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::wasserstein::{ByDistance, GroundMetric, default_floor};
-use super::{BuildRule, Rule};
-use crate::budget::Histograms;
+use super::{BuildRule, Histograms, Rule};
 
 /// The parameters of a rule by a divergence.
 macro_rules! rule {

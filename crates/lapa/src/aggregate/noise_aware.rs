@@ -4,8 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{global, shares};
-use super::{BuildRule, Rule, fedavg};
-use crate::budget::Histograms;
+use super::{BuildRule, Histograms, Rule, fedavg};
 use crate::radio::Received;
 
 /// Parameters of rule noise-aware.

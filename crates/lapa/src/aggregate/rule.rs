@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    FedadpConfig, FedavgConfig, JsConfig, KlConfig, NoiseAwareConfig, WassersteinConfig, fedavg,
+    FedadpConfig, FedavgConfig, Histograms, JsConfig, KlConfig, NoiseAwareConfig,
+    WassersteinConfig, fedavg,
 };
-use crate::budget::Histograms;
 use crate::radio::Received;
 
 choices! {

@@ -56,7 +56,7 @@ struct FedAdpRound {
 }
 
 fn wasserstein_vectors() -> WassersteinVectors {
-    serde_json::from_str(include_str!("../../../tests/vectors/wasserstein.json")).unwrap()
+    serde_json::from_str(include_str!("../../tests/vectors/wasserstein.json")).unwrap()
 }
 
 #[track_caller]
@@ -100,7 +100,7 @@ fn wasserstein_weights_are_those_of_sixty_digits() {
 #[test]
 fn fedadp_is_that_of_numpy() {
     let vectors: FedAdpVectors =
-        serde_json::from_str(include_str!("../../../tests/vectors/fedadp.json")).unwrap();
+        serde_json::from_str(include_str!("../../tests/vectors/fedadp.json")).unwrap();
     for case in vectors.cases {
         let mut fedadp = FedAdp::new(case.devices);
         let mut seen = BTreeSet::new();

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::histogram::{global, shares};
 use super::softmax::softmax;
-use super::{BuildRule, Rule, fedavg};
-use crate::budget::Histograms;
+use super::{BuildRule, Histograms, Rule, fedavg};
 use crate::radio::Received;
 
 /// Parameters of rule wasserstein.
