@@ -1,11 +1,12 @@
 //! The file and the flags, merged into one TOML tree that remembers where each value came from.
 
+use super::choice::pointer;
 use super::error::{ConfigError, Place};
 use super::overrides::Override;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use toml::Spanned;
@@ -19,6 +20,8 @@ pub(super) struct Document<'a> {
     tree: DeTable<'a>,
     /// Per dotted path that a flag set (or had to create): that flag.
     flags: BTreeMap<String, &'a Override>,
+    /// Paths of refused keys and values, which count as not given.
+    refused: BTreeSet<String>,
 }
 
 impl<'a> Document<'a> {
@@ -33,6 +36,7 @@ impl<'a> Document<'a> {
             shared: text.into(),
             tree: DeTable::new(),
             flags: BTreeMap::new(),
+            refused: BTreeSet::new(),
         };
         let not_toml = |e: &toml::de::Error| format!("not valid TOML: {}", e.message());
         let tree = DeTable::parse(text)
@@ -80,9 +84,16 @@ impl<'a> Document<'a> {
         keys.try_fold(first, |value, key| value.get_ref().as_table()?.get(key))
     }
 
-    /// True if the file or a flag gives the key.
+    /// Takes keys and values for not given.
+    pub fn refuse(&mut self, paths: BTreeSet<String>) {
+        self.refused = paths;
+    }
+
+    /// True if the file or a flag gives the key, with a value that is allowed.
     pub fn is_given(&self, path: &str) -> bool {
-        self.value(path).is_some()
+        let refused = |end| self.refused.contains(&path[..end]);
+        let ends = path.match_indices('.').map(|(dot, _)| dot).chain([path.len()]);
+        self.value(path).is_some() && !ends.into_iter().any(refused)
     }
 
     /// True if a flag set a key of this table.
@@ -127,13 +138,28 @@ impl<'a> Document<'a> {
         let given = paths.iter().find(|path| self.value(path).is_some());
         let path = flagged.or(given).copied().unwrap_or_default();
         let span = self.value(path).map_or(0..0, Spanned::span);
-        self.error_at(path, span, message.into(), Some(help.into()))
+        let mut error = self.error_at(path, span, message.into(), Some(help.into()));
+        error.is_between_given = paths.iter().all(|path| self.is_given(path));
+        error
     }
 
-    /// All values that are given, of a document that [`verify`](super::verify::verify) has passed.
+    /// All values that are given.
     pub fn values(&self) -> Result<Value, ConfigError> {
         let root = Spanned::new(0..self.text.len(), self.tree.clone());
-        Value::deserialize(Deserializer::from(root))
-            .map_err(|e| self.error_at("", e.span().unwrap_or(0..0), e.message().into(), None))
+        let mut values = Value::deserialize(Deserializer::from(root))
+            .map_err(|e| self.error_at("", e.span().unwrap_or(0..0), e.message().into(), None))?;
+        for path in &self.refused {
+            remove(&mut values, path);
+        }
+        Ok(values)
+    }
+}
+
+/// Removes the value at a dotted path, if there is one.
+pub(super) fn remove(values: &mut Value, path: &str) {
+    let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let section = if section.is_empty() { Some(values) } else { values.pointer_mut(&pointer(section)) };
+    if let Some(Value::Object(keys)) = section {
+        keys.remove(key);
     }
 }

@@ -20,6 +20,8 @@ pub struct ConfigError {
     related: Vec<ConfigError>,
     /// Mistakes beyond `related`.
     more: usize,
+    /// True for a contradiction between keys that are all given: it stands whatever else is wrong.
+    pub(super) is_between_given: bool,
 }
 
 /// Place of a mistake.
@@ -37,7 +39,8 @@ pub(super) enum Place {
 
 impl ConfigError {
     pub(super) fn new(message: String, help: Option<String>, place: Place) -> Self {
-        Self { message, help, place: Box::new(place), related: Vec::new(), more: 0 }
+        let place = Box::new(place);
+        Self { message, help, place, related: Vec::new(), more: 0, is_between_given: false }
     }
 
     /// The first of several mistakes, with the others as its related ones.

@@ -1,7 +1,7 @@
 //! An experiment as the user writes it (TOML) and as the engine reads it ([`Experiment`]).
 //!
 //! The way of a file: TOML and flags merged (`document`) → each value checked by itself against
-//! the JSON Schema (`verify`) → values that follow others filled in (`resolve`, `defaults`) → tables
+//! the JSON Schema (`verify`), and forgotten if it is refused → values that follow others filled in (`resolve`, `defaults`) → tables
 //! of choices turned into enums (`choice`) → keys checked against each other (`check`) →
 //! [`Experiment`]. Types, ranges, meanings and all other defaults stand in the sections' structs;
 //! those of a choice stand beside its implementation.
@@ -90,9 +90,11 @@ impl Experiment {
             let message = format!("{} bytes: expected at most {MOST_BYTES}", text.len());
             return Err(ConfigError::new(message, None, place));
         }
-        let document = document::Document::parse(text, file_name, overrides)?;
-        verify::verify(&document, &schema::FILE)?;
-        let resolved = resolve::resolve(&document)?;
+        let mut document = document::Document::parse(text, file_name, overrides)?;
+        let mistakes = verify::verify(&document, &schema::FILE);
+        let (refused, mistakes) = mistakes.into_iter().unzip();
+        document.refuse(refused);
+        let resolved = resolve::resolve(&document, mistakes)?;
         // Written down with all its digits it must be read again.
         if text.len() > MOST_BYTES / 64 {
             let written = resolved.experiment.to_toml().len();

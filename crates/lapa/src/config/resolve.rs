@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::check::check;
 use super::choice::{ToTypes, pointer};
 use super::defaults;
-use super::document::Document;
+use super::document::{Document, remove};
 use super::error::ConfigError;
 use super::experiment::{Experiment, MANY_DEVICES, ObserveDevices, Profile};
 use super::printed::printed;
@@ -29,17 +29,26 @@ pub(super) struct Resolved {
     pub followers: BTreeSet<String>,
 }
 
-/// The experiment of a document that was verified, or all contradictions in it.
-pub(super) fn resolve(document: &Document) -> Result<Resolved, ConfigError> {
+/// The experiment of a document, or all that is wrong with it: the `mistakes` that were found before,
+/// and contradictions. Where a value was refused, those between given values alone are sure.
+pub(super) fn resolve(
+    document: &Document,
+    mut mistakes: Vec<ConfigError>,
+) -> Result<Resolved, ConfigError> {
     let mut settings = Settings::new(document)?;
     settings.prefer_flags();
     settings.fill();
     let powers_given = settings.is_given("transmit.power_w");
-    let mut experiment = settings.typed()?;
+    let mut experiment = match settings.typed() {
+        Ok(experiment) => experiment,
+        Err(error) => return Err(ConfigError::first(mistakes.into_iter()).unwrap_or(error)),
+    };
     settings.fill_powers(&mut experiment, powers_given);
     settings.fill_observed(&mut experiment);
     settings.errors.extend(check(&experiment, document));
-    match ConfigError::first(settings.errors.into_iter()) {
+    let all = mistakes.is_empty();
+    mistakes.extend(settings.errors.into_iter().filter(|error| all || error.is_between_given));
+    match ConfigError::first(mistakes.into_iter()) {
         Some(error) => Err(error),
         None => Ok(Resolved { experiment, followers: settings.followers }),
     }
@@ -87,10 +96,7 @@ impl<'a> Settings<'a> {
 
     /// Forgets a key of the file.
     fn forget(&mut self, path: &str) {
-        let (section, key) = path.rsplit_once('.').unwrap_or_default();
-        if let Some(Value::Object(keys)) = self.values.pointer_mut(&pointer(section)) {
-            keys.remove(key);
-        }
+        remove(&mut self.values, path);
     }
 
     /// A flag for powers that are not the file's takes those with it, and a flag for powers the

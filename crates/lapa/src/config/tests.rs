@@ -292,6 +292,25 @@ fn all_contradictions_are_told_at_once() {
     assert!(all[4].message().contains("requires `learn.clip` = \"sample\""), "{error}");
 }
 
+/// Beside a refused value, contradictions between values that are given; but none that may follow
+/// from it: `privacy.basis` is perhaps "paper", with which the clip would be allowed.
+#[test]
+fn refused_values_come_with_the_contradictions_that_are_sure() {
+    let text = "[data]\nname = \"minst\"\nclases = 3\n\
+                [learn]\nclip = \"device\"\nlocal_epochs = 0\n\
+                [privacy]\nbassis = \"paper\"\n\
+                [model]\nname = \"mlp\"\nnorm = \"group\"\n\
+                [aggregate]\nser_threshold = 0.1\nsinr_threshold_db = 1\n\"a.b\" = 1\n";
+    let error = read(&text.replace("\"a.b\" = 1", "")).unwrap_err();
+    let all: Vec<_> = std::iter::once(&error).chain(error.related()).collect();
+    let places: Vec<_> = all.iter().map(|error| error.line_column().unwrap().0).collect();
+    assert_eq!(places, [3, 6, 8, 2, 14, 11], "{error}");
+    assert!(all[3].message().contains("unknown data set `minst`"), "{error}");
+    // A key that has a dot in it stays in the tree; its mistake is told all the same.
+    let error = read(text).unwrap_err();
+    assert!(error.to_string().contains("unknown key `aggregate.a.b`"), "{error}");
+}
+
 #[test]
 fn keys_that_contradict_each_other_are_refused() {
     let batch = "`model.norm` = \"batch\" does not go with `learn.clip` = \"sample\": batch norm \

@@ -31,14 +31,14 @@ enum Kind<'a> {
     Refused { rule: &'a Value },
 }
 
-/// Finds unknown keys, wrong types and values out of range: all of them.
-pub(super) fn verify(document: &Document, schema: &Value) -> Result<(), ConfigError> {
+/// Finds unknown keys, wrong types and values out of range, each with its path.
+pub(super) fn verify(document: &Document, schema: &Value) -> Vec<(String, ConfigError)> {
     let mut mistakes = Vec::new();
     visit(document.tree(), schema, "", &mut mistakes);
     // Flags first, then in the order of the file.
     mistakes.sort_by_key(|mistake| mistake.start(document));
-    let errors = mistakes.iter().map(|mistake| mistake.error(document, schema));
-    ConfigError::first(errors).map_or(Ok(()), Err)
+    let error = |mistake: Mistake| (mistake.path.clone(), mistake.error(document, schema));
+    mistakes.into_iter().map(error).collect()
 }
 
 fn visit<'a>(
