@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("aggregate", "model radio"),
     // The experiment, and what is built from it.
     ("config", "aggregate data device model optimize partition radio seed"),
-    ("budget", "aggregate config model observe"),
+    ("budget", "aggregate config model observe radio"),
     ("error", "budget device model observe optimize partition pool radio"),
     ("station", "aggregate budget config error model radio seed"),
     ("federation", "aggregate budget config data error observe radio station"),

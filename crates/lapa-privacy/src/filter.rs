@@ -83,7 +83,7 @@ impl Decision {
 
 /// capacity − spent, rounded down and at least 0: the most that can be added to `spent` by
 /// [`add_up`] without passing `capacity`. Nothing is enforced under an infinite capacity.
-pub(crate) fn left_of(capacity: f64, spent: f64) -> f64 {
+pub fn left_of(capacity: f64, spent: f64) -> f64 {
     if capacity == f64::INFINITY {
         return capacity;
     }

@@ -24,7 +24,7 @@ pub(crate) trait Fleet {
     /// only a simulation knows of them.
     fn answer(
         &mut self,
-        asked: &Asked,
+        asked: &mut Asked,
         model: &[f32],
         radio: &mut Radio,
         inbox: &mut Inbox,
@@ -37,7 +37,8 @@ pub(crate) fn ask(on: &mut Federation, devices: &[u32]) -> Result<Asked, Federat
     let round = on.station.round() + 1;
     let selection = on.radio.select(round, devices)?;
     let allocation = on.station.allocate(&selection.chosen, &on.books);
-    let (granted, recorded) = on.books.record(round, &allocation.bids)?.into_iter().unzip();
+    let (granted, recorded) =
+        on.books.record(round, &selection.chosen, &allocation.costs)?.into_iter().unzip();
     Ok(Asked { round, selection, allocation, granted, recorded, start })
 }
 
@@ -45,12 +46,12 @@ pub(crate) fn ask(on: &mut Federation, devices: &[u32]) -> Result<Asked, Federat
 pub(crate) fn conclude(
     on: &mut Federation,
     fleet: &mut impl Fleet,
-    asked: Asked,
+    mut asked: Asked,
 ) -> Result<RoundRecord, FederationError> {
     let (devices, all) = (asked.devices(), fleet.answers_all(&on.radio));
     let mut inbox = on.station.open_inbox(&devices, &asked.selection, all);
     let model = &on.station.model().parameters;
-    let insights = fleet.answer(&asked, model, &mut on.radio, &mut inbox)?;
+    let insights = fleet.answer(&mut asked, model, &mut on.radio, &mut inbox)?;
     let weights = on.station.aggregate(inbox, &asked.selection);
     let evaluation = on.station.evaluate_if_due()?;
     record(on, &asked, &weights, &insights, evaluation)

@@ -158,9 +158,11 @@ impl DeviceReleases {
         rng: &RefCell<Stream>,
         learner: &mut Learner,
     ) -> Result<Vec<f32>, AuditError> {
+        // Unwrap safety: the ledger is in memory.
+        let again = recorded.again().expect("a record in memory");
         let (mut batch, mut noise) = (Shared(rng), Shared(rng));
         let streams = Streams { batch: &mut batch, noise: &mut noise };
-        let reply = device.answer(&self.parameters, recorded, 1.0, streams, learner, Vec::new());
+        let reply = device.answer(&self.parameters, again, 1.0, streams, learner, Vec::new());
         let reply = reply.map_err(|error| match error {
             AnswerError::NotFinite(_) => AuditError::NotFinite,
             AnswerError::Noise(error) => error.into(),

@@ -42,6 +42,7 @@ use rand::Rng;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tempfile::TempDir;
 
+pub use crate::filter::left_of;
 pub use crate::rounding::add_up;
 pub use error::LedgerError;
 pub use query::{Declaration, Entry};

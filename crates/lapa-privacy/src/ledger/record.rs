@@ -9,18 +9,19 @@ use super::error::{At, LedgerError};
 use super::place::Place;
 use super::query::{capacity, event_of, one};
 use super::seal::Seal;
-use super::{Ledger, Repeat, Request};
+use super::{Ledger, MEMORY, Repeat, Request};
 use crate::Event;
 use crate::filter::{Decision, left_of};
 
 /// Proof that a release is in a ledger: only [`Offers::record`] makes one, and only after the disk
-/// has it. No noise is drawn without it.
+/// has it. Noise takes it away: each record is drawn from once.
 #[derive(Debug, PartialEq)]
 pub struct Recorded {
     device: u32,
     granted: f64,
     cost: f64,
     event: Event,
+    in_memory: bool,
 }
 
 impl Recorded {
@@ -42,6 +43,13 @@ impl Recorded {
     /// The release.
     pub fn event(&self) -> &Event {
         &self.event
+    }
+
+    /// The same once more, from a ledger in memory, which holds nobody to a budget: audits draw many
+    /// times from one record. `None` from a file.
+    pub fn again(&self) -> Option<Self> {
+        let Self { device, granted, cost, ref event, in_memory } = *self;
+        in_memory.then(|| Self { device, granted, cost, event: event.clone(), in_memory })
     }
 }
 
@@ -212,7 +220,8 @@ impl Round<'_> {
         release: Option<(f64, (Event, f64))>,
     ) -> Result<Option<Recorded>, LedgerError> {
         let Offer { request: Request { device, cost: asked }, .. } = offer;
-        let recorded = |granted, cost, event| Recorded { device, granted, cost, event };
+        let in_memory = self.path == Path::new(MEMORY);
+        let recorded = |granted, cost, event| Recorded { device, granted, cost, event, in_memory };
         match (offer.replayed, release) {
             (Some(None), _) => Ok(None),
             (Some(Some((cost, event))), Some((granted, (given, _)))) => {

@@ -19,7 +19,6 @@ mod summary;
 
 pub use account::kind_of_costs;
 pub use amplitudes::{Trusted, power_scale};
-pub(crate) use books::Bid;
 pub use books::{Books, Granted};
 pub(crate) use declare::{declare, of_whole_updates, public_samples, total_epsilon};
 pub(crate) use device_budget::{DeviceBudget, Priced, floor};

@@ -158,7 +158,8 @@ impl<'a> Document<'a> {
 /// Removes the value at a dotted path, if there is one.
 pub(super) fn remove(values: &mut Value, path: &str) {
     let (section, key) = path.rsplit_once('.').unwrap_or(("", path));
-    let section = if section.is_empty() { Some(values) } else { values.pointer_mut(&pointer(section)) };
+    let section =
+        if section.is_empty() { Some(values) } else { values.pointer_mut(&pointer(section)) };
     if let Some(Value::Object(keys)) = section {
         keys.remove(key);
     }

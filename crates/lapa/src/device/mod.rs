@@ -32,7 +32,7 @@ use crate::observe::Insight;
 /// A device, its records and the way it learns from them.
 #[derive(Clone)]
 pub struct Device<'a> {
-    /// Number k of the device, from 0.
+    /// Number k of the device, from 0: that of its account in the ledger that records its releases.
     pub number: u32,
     /// `[learn]`
     pub learn: &'a Learn,
@@ -82,6 +82,14 @@ pub enum NoiseError {
     /// Sums on the grid are out of its range.
     #[error(transparent)]
     Grid(#[from] GridError),
+    /// A record of another device.
+    #[error("device {device} has no release on record: this one is of device {recorded}")]
+    OtherDevice {
+        /// The device.
+        device: u32,
+        /// The device on record.
+        recorded: u32,
+    },
 }
 
 impl Device<'_> {
@@ -90,7 +98,7 @@ impl Device<'_> {
     pub fn answer(
         &self,
         model: &[f32],
-        recorded: &Recorded,
+        recorded: Recorded,
         scale: f64,
         streams: Streams<'_>,
         learner: &mut Learner,
@@ -99,9 +107,57 @@ impl Device<'_> {
         let mut raw = learner.take_update();
         learner.local_update(self, model, streams.batch, &mut raw)?;
         let grid = self.grid.as_ref();
-        let update = PrivateUpdate::new(&raw, recorded, scale, grid, streams.noise, room)?;
+        let update =
+            PrivateUpdate::new(&raw, (self.number, recorded), scale, grid, streams.noise, room)?;
         let insight = Insight { norm: raw.norm, clipped: raw.clipped };
         learner.keep_update(raw);
         Ok(Reply { update, insight })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapa_privacy::Event;
+    use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Repeat, Request};
+
+    use super::learn::LocalUpdate;
+    use super::*;
+    use crate::seed::{Purpose, stream};
+
+    /// The record of a release without noise.
+    fn record(ledger: &mut Ledger, device: u32) -> Recorded {
+        let data = DataKey { data: "data".into(), partition: "data".into() };
+        let (epsilon, capacity) = (f64::INFINITY, f64::INFINITY);
+        let budget = DeclaredBudget { kind: "none".into(), epsilon, delta: 0.5, capacity };
+        ledger.begin_run("run", &data, &[(device, budget)]).unwrap();
+        let request = [Request { device, cost: f64::INFINITY }];
+        let offers = ledger.offer("run", 1, Repeat::Replay, 0.0, &request).unwrap();
+        let event = Event::NonPrivate { what: "test".into() };
+        offers.record([(event, f64::INFINITY)]).unwrap().remove(0).unwrap()
+    }
+
+    #[test]
+    fn a_record_of_another_device_makes_no_noise() {
+        let recorded = record(&mut Ledger::in_memory().unwrap(), 3);
+        let mut rng = stream(1, Purpose::Noise, 1, 3);
+        let update = LocalUpdate { gradient: vec![0.5], ..LocalUpdate::default() };
+        for (device, fits) in [(3, true), (2, false)] {
+            let recorded = || (device, recorded.again().unwrap());
+            let private = PrivateUpdate::new(&update, recorded(), 1.0, None, &mut rng, Vec::new());
+            let whole = PrivateUpdate::of_whole(vec![0.5], 1.0, recorded(), &mut rng);
+            let counts = noisy_counts(&[1], recorded(), &mut rng);
+            assert_eq!([private.is_ok(), whole.is_ok(), counts.is_ok()], [fits; 3]);
+            let expected = "device 2 has no release on record: this one is of device 3";
+            for error in [private.err(), whole.err(), counts.err()].into_iter().flatten() {
+                assert_eq!(error.to_string(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_in_a_file_is_drawn_from_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(&folder.path().join("ledger.db")).unwrap();
+        assert_eq!(record(&mut ledger, 0).again(), None);
     }
 }

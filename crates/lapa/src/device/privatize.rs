@@ -26,15 +26,16 @@ impl PrivateUpdate {
     /// "complex-gaussian" the σ on record is that of the real part, σ/√2.
     pub(super) fn new(
         update: &LocalUpdate,
-        recorded: &Recorded,
+        (device, recorded): (u32, Recorded),
         scale: f64,
         grid: Option<&Grid>,
         rng: &mut dyn Rng,
         room: Vec<f32>,
     ) -> Result<Self, NoiseError> {
-        let sigma = recorded.event().sigma_artificial();
+        let event = event_of(device, &recorded)?;
+        let sigma = event.sigma_artificial();
         let mut gradient = room;
-        match (recorded.event(), grid) {
+        match (event, grid) {
             (Event::Release(release), Some(grid)) => {
                 let noise = grid.noise(sigma * release.denominator)?;
                 gradient = grid.release(&update.grid_sum, &noise, rng, release.denominator)?;
@@ -49,7 +50,7 @@ impl PrivateUpdate {
     pub(crate) fn of_whole(
         mut update: Vec<f32>,
         clip_norm: f64,
-        recorded: &Recorded,
+        recorded: (u32, Recorded),
         rng: &mut dyn Rng,
     ) -> Result<Self, NoiseError> {
         if clip(&mut update, clip_norm).is_err() {
@@ -82,14 +83,22 @@ impl PrivateUpdate {
     }
 }
 
+/// The release on record, if it is of this device.
+fn event_of(device: u32, recorded: &Recorded) -> Result<&Event, NoiseError> {
+    if recorded.device() == device {
+        return Ok(recorded.event());
+    }
+    Err(NoiseError::OtherDevice { device, recorded: recorded.device() })
+}
+
 /// Label counts with the noise of the histogram on record; 0 for every label if that is no
 /// histogram.
 pub(crate) fn noisy_counts(
     counts: &[u32],
-    recorded: &Recorded,
+    (device, recorded): (u32, Recorded),
     rng: &mut dyn Rng,
 ) -> Result<Vec<f64>, NoiseError> {
-    let Event::Histogram(histogram) = recorded.event() else {
+    let Event::Histogram(histogram) = event_of(device, &recorded)? else {
         return Ok(vec![0.0; counts.len()]);
     };
     let counts = counts.iter().map(|&count| f64::from(count));

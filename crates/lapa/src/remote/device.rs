@@ -245,20 +245,20 @@ impl Device {
             ));
         };
         let here = device::Device {
-            number: *device,
+            number: ledger.account(),
             learn: &experiment.learn,
             records,
             samples: (&**all).into(),
             batches: experiment.batches(*samples),
             grid: experiment.grid()?,
         };
-        let draws = experiment.draws();
+        let (device, draws) = (*device, experiment.draws());
         answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
-            let mut batch = draws.stream(Purpose::Batch, round, here.number)?;
-            let mut noise = draws.stream(Purpose::Noise, round, here.number)?;
+            let mut batch = draws.stream(Purpose::Batch, round, device)?;
+            let mut noise = draws.stream(Purpose::Noise, round, device)?;
             let streams = Streams { batch: &mut *batch, noise: &mut *noise };
             let reply = here.answer(model, recorded, 1.0, streams, learner, Vec::new());
-            let failed = |error| FederationError::of_device(error, round, here.number, here.learn);
+            let failed = |error| FederationError::of_device(error, round, device, here.learn);
             Ok(reply.map_err(failed)?.update)
         })
     }
@@ -292,14 +292,15 @@ impl Device {
         };
         let question = Question { run, round, what: "privatize", cost, values: &[] };
         let clip_norm = experiment.learn.clip_norm.unwrap_or(f64::MAX);
-        let (number, draws) = (ledger.device(), experiment.draws());
+        let (number, account) = (ledger.device(), ledger.account());
+        let draws = experiment.draws();
         answer(answers, ledger, experiment.run.rounds, &question, |recorded| {
             let mut update = train();
             if update.len() != expected {
                 update = vec![0.0; expected];
             }
             let mut noise = draws.stream(Purpose::Noise, round, number)?;
-            Ok(PrivateUpdate::of_whole(update, clip_norm, recorded, &mut *noise)?)
+            Ok(PrivateUpdate::of_whole(update, clip_norm, (account, recorded), &mut *noise)?)
         })
     }
 
@@ -328,7 +329,8 @@ impl Device {
             return Err(self.ledger.answered(run, 0).into());
         };
         let mut rng = self.experiment.draws().stream(Purpose::Histogram, 0, self.device)?;
-        let counts = noisy_counts(&self.label_counts, &recorded, &mut *rng)?;
+        let counts =
+            noisy_counts(&self.label_counts, (self.ledger.account(), recorded), &mut *rng)?;
         self.answers.keep(&question, &counts, sigma)?;
         Ok(counts)
     }
@@ -349,7 +351,7 @@ fn answer(
     ledger: &mut DeviceLedger,
     rounds: u32,
     question: &Question<'_>,
-    compute: impl FnOnce(&Recorded) -> Result<PrivateUpdate>,
+    compute: impl FnOnce(Recorded) -> Result<PrivateUpdate>,
 ) -> Result<Answer> {
     let (run, round) = (question.run, question.round);
     if round == 0 || round > rounds {
@@ -359,7 +361,7 @@ fn answer(
     if let Some((gradient, sigma)) = cached(answers, ledger, question)? {
         return Ok(Answer { gradient, sigma });
     }
-    let update = compute(&ledger.record(run, round, question.cost)?)?;
+    let update = compute(ledger.record(run, round, question.cost)?)?;
     let sigma = update.sigma();
     answers.keep(question, update.gradient(), sigma)?;
     Ok(Answer { gradient: update.into_gradient(), sigma })

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lapa_privacy::FilterKind;
-use lapa_privacy::ledger::{DataKey, Declaration, Ledger, Recorded, Repeat, Request, add_up};
+use lapa_privacy::ledger::{DataKey, Declaration, Ledger, Recorded, Repeat, Request, left_of};
+use lapa_privacy::{Decision, FilterKind};
 
 use super::{Refusal, RemoteError, Result};
 use crate::budget::{DeviceBudget, Odometer, Priced, PrivacyError, declare, floor};
@@ -107,6 +107,11 @@ impl DeviceLedger {
         self.device
     }
 
+    /// Number of its account in the ledger.
+    pub fn account(&self) -> u32 {
+        self.account
+    }
+
     /// State of the budget, over all that was ever released.
     pub fn spending(&mut self) -> Result<Spending, PrivacyError> {
         let spent = self.spent()?;
@@ -116,7 +121,7 @@ impl DeviceLedger {
             epsilon: self.budget.provable(spent, &mut self.odometer)?,
             declared: self.budget.epsilon(),
             delta: self.budget.delta,
-            left: left(capacity, spent),
+            left: left_of(capacity, spent),
             capacity,
             releases: releases.iter().filter(|entry| entry.data == OWN).count() as u32,
         })
@@ -146,20 +151,19 @@ impl DeviceLedger {
         let listed = [(self.account, self.budget.declared())];
         self.ledger.begin_run(run, &data, &listed)?;
         let (capacity, epsilon) = (self.budget.capacity(), self.budget.epsilon());
-        let (mut rest, mut passes) = (left(capacity, self.spent()?), false);
+        let mut of_run = f64::INFINITY;
         if let (Some(fraction), Some(_)) = (self.run_fraction, &self.budget.filter) {
             let own = self.ledger.own_spent(run, self.account, None)?;
-            rest = rest.min(left(fraction * capacity, own));
-            passes = add_up(own, cost) > (fraction * capacity).next_up();
+            of_run = left_of((fraction * capacity).next_up(), own);
         }
-        let device = self.device;
-        let refusal = Refusal::MoreThanLeft { device, cost, left: rest, capacity, epsilon };
-        if passes {
-            return Err(refusal.into());
-        }
+        let left = left_of(capacity, self.spent()?).min(of_run);
+        let refusal = Refusal::MoreThanLeft { device: self.device, cost, left, capacity, epsilon };
+        // The least that is worth it is the whole.
+        let whole = cost;
         let request = [Request { device: self.account, cost }];
-        let offers = self.ledger.offer(run, round, self.repeat, 0.0, &request)?;
-        if offers.granted().next().flatten().is_none_or(|granted| granted < cost) {
+        let offers = self.ledger.offer(run, round, self.repeat, whole, &request)?;
+        let granted = offers.granted().next().flatten();
+        if granted.and(Decision::of(cost, of_run, whole).granted()).is_none() {
             return Err(refusal.into());
         }
         let Priced { event, cost, .. } = price(&self.budget, cost)?;
@@ -205,8 +209,4 @@ fn account(ledger: &Ledger, known: &[Declaration]) -> Result<u32> {
         )));
     }
     Ok(numbers.first().copied().unwrap_or(ACCOUNT))
-}
-
-fn left(capacity: f64, spent: f64) -> f64 {
-    if capacity.is_infinite() { capacity } else { (capacity - spent).max(0.0) }
 }

@@ -30,7 +30,7 @@ impl Fleet for Mailbox {
 
     fn answer(
         &mut self,
-        asked: &Asked,
+        asked: &mut Asked,
         model: &[f32],
         _: &mut Radio,
         inbox: &mut Inbox,

@@ -81,7 +81,7 @@ impl Devices {
         let histogram = |(device, recorded): (u32, Option<Recorded>)| {
             let Some(recorded) = recorded else { return Ok(vec![0.0; classes]) };
             let mut rng = self.draws.stream(Purpose::Histogram, 0, device)?;
-            Ok(noisy_counts(&counts(device), &recorded, &mut *rng)?)
+            Ok(noisy_counts(&counts(device), (device, recorded), &mut *rng)?)
         };
         devices.zip(recorded).map(histogram).collect()
     }
@@ -100,7 +100,7 @@ impl Fleet for Devices {
     /// threads; then the radio delivers them: all at once, or in blocks if the base station sums.
     fn answer(
         &mut self,
-        asked: &Asked,
+        asked: &mut Asked,
         model: &[f32],
         radio: &mut Radio,
         inbox: &mut Inbox,
@@ -108,10 +108,11 @@ impl Fleet for Devices {
         let on_air = asked.on_air();
         let all = on_air.len();
         let block = if inbox.sums() { BLOCK * self.pool.threads() } else { all };
+        let mut recorded = std::mem::take(&mut asked.recorded).into_iter();
         let mut insights = Vec::with_capacity(all);
         for start in (0..all).step_by(block.max(1)) {
             let slots = start..all.min(start + block);
-            let (sent, seen) = self.learn(asked, slots.clone(), model, inbox)?;
+            let (sent, seen) = self.learn(asked, slots.clone(), &mut recorded, model, inbox)?;
             insights.extend(seen);
             inbox.take(radio.deliver(asked.round, &on_air[slots], sent, &self.pool)?);
         }
@@ -120,26 +121,28 @@ impl Fleet for Devices {
 }
 
 impl Devices {
-    /// The private updates of the grants in `slots`.
+    /// The private updates of the grants in `slots`, whose records come next in `recorded`.
     fn learn(
         &self,
         asked: &Asked,
         slots: Range<usize>,
+        recorded: &mut impl Iterator<Item = Recorded>,
         model: &[f32],
         inbox: &mut Inbox,
     ) -> Result<(Vec<PrivateUpdate>, Vec<Insight>)> {
-        let (round, granted) = (asked.round, &asked.granted[slots.clone()]);
-        let recorded = &asked.recorded[slots];
-        let rooms: Vec<_> = granted.iter().map(|_| Mutex::new(inbox.room())).collect();
+        let (round, granted) = (asked.round, &asked.granted[slots]);
+        let given = recorded.take(granted.len()).map(|one| Mutex::new(Some((one, inbox.room()))));
+        let given: Vec<_> = given.collect();
         let size = |granted: &Granted| self.partition.size(granted.device) as usize;
         let sizes: Vec<usize> = granted.iter().map(size).collect();
         let replies = self.pool.for_each(&sizes, |learner, slot| {
             let (device, scale) = (self.device(granted[slot].device), granted[slot].scale);
-            let room = std::mem::take(&mut *lock(&rooms[slot]));
+            // Unwrap safety: there is a record for each grant, and each slot is taken once.
+            let (recorded, room) = lock(&given[slot]).take().expect("a record for each grant");
             let mut batch = self.draws.stream(Purpose::Batch, round, device.number)?;
             let mut noise = self.draws.stream(Purpose::Noise, round, device.number)?;
             let streams = Streams { batch: &mut *batch, noise: &mut *noise };
-            device.answer(model, &recorded[slot], scale, streams, learner, room).map_err(|error| {
+            device.answer(model, recorded, scale, streams, learner, room).map_err(|error| {
                 FederationError::of_device(error, round, device.number, device.learn)
             })
         })?;

@@ -11,7 +11,7 @@ use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, DeviceTranscript, T
 use rand::seq::index;
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
-use crate::budget::{Bid, Books, PrivacyError};
+use crate::budget::{Books, PrivacyError};
 use crate::config::{Experiment, Start};
 use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
@@ -44,7 +44,7 @@ pub(crate) const LARGE_TRANSCRIPT: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Allocation {
     /// The cost of each chosen device.
-    pub bids: Vec<Bid>,
+    pub costs: Vec<f64>,
     /// `e^[t]`, the PID-like error.
     pub pid_error: Option<f64>,
     /// `ε^[t]`, the round's budget.
@@ -151,12 +151,7 @@ impl Station {
             }
             _ => none(),
         };
-        let bids = links.iter().zip(costs).map(|(link, cost)| Bid {
-            device: link.device,
-            cost,
-            receiver_noise: link.receiver_noise,
-        });
-        Allocation { bids: bids.collect(), pid_error, epsilon_round, angles }
+        Allocation { costs, pid_error, epsilon_round, angles }
     }
 
     /// True if a round's updates are kept: something reads them, or they are few.

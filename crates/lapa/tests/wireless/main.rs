@@ -71,14 +71,14 @@ fn rounds(simulation: &mut Simulation, count: u32, warnings: &mut Vec<String>) -
     records
 }
 
-/// Proof of a release without noise.
-fn bare() -> Recorded {
+/// Proof of a release of a device without noise.
+fn bare(device: u32) -> Recorded {
     let mut ledger = Ledger::in_memory().unwrap();
     let data = DataKey { data: "data".into(), partition: "partition".into() };
     let (epsilon, capacity) = (f64::INFINITY, f64::INFINITY);
     let budget = DeclaredBudget { kind: "none".into(), epsilon, delta: 0.5, capacity };
-    ledger.begin_run("run", &data, &[(0, budget)]).unwrap();
-    let request = [Request { device: 0, cost: f64::INFINITY }];
+    ledger.begin_run("run", &data, &[(device, budget)]).unwrap();
+    let request = [Request { device, cost: f64::INFINITY }];
     let offers = ledger.offer("run", 1, Repeat::Replay, 0.0, &request).unwrap();
     let event = lapa_privacy::Event::NonPrivate { what: "an update without noise".into() };
     offers.record([(event, f64::INFINITY)]).unwrap().remove(0).unwrap()

@@ -184,8 +184,8 @@ fn gradients(federation: &Simulation) -> Vec<Vec<f32>> {
         let draw = |purpose| stream(experiment.run.seed, purpose, 1, device.number.into());
         let (mut batch, mut noise) = (draw(Purpose::Batch), draw(Purpose::Noise));
         let streams = Streams { batch: &mut batch, noise: &mut noise };
-        let (model, bare) = (&federation.model().parameters, bare());
-        let reply = device.answer(model, &bare, 1.0, streams, &mut learner, Vec::new()).unwrap();
+        let (model, bare) = (&federation.model().parameters, bare(device.number));
+        let reply = device.answer(model, bare, 1.0, streams, &mut learner, Vec::new()).unwrap();
         reply.update.into_gradient()
     };
     (0..).zip(&federation.records().dealt().unwrap().devices).map(gradient).collect()

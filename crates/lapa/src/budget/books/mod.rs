@@ -5,7 +5,9 @@ mod warnings;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Recorded, Repeat, Request, add_up};
+use lapa_privacy::ledger::{
+    DataKey, Declaration, DeclaredBudget, Ledger, Recorded, Repeat, Request, add_up,
+};
 use lapa_privacy::{Event, FilterKind};
 
 use super::account::Account;
@@ -14,6 +16,7 @@ use super::device_budget::{Channel, Priced, ROUNDING};
 use super::noise_control::sum_suffices;
 use super::{DeviceBudget, NoiseRule, Odometer, PrivacyError, Result, declare, total_epsilon};
 use crate::config::{Experiment, Scale};
+use crate::radio::Link;
 
 /// Public numbers of a release that is on record.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,14 +61,6 @@ impl Granted {
     }
 }
 
-/// A device that asks for a release: its cost, and the variance ν of the receiver's noise.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bid {
-    pub device: u32,
-    pub cost: f64,
-    pub receiver_noise: f64,
-}
-
 /// The accounts of all devices of a run, and the ledger that records their releases.
 pub struct Books {
     /// Name of the data in the ledger.
@@ -103,80 +98,58 @@ impl Books {
         (run, repeat): (&str, Repeat),
     ) -> Result<Self> {
         let rounds = experiment.run.rounds;
-        let mut known = ledger.declarations()?;
-        let resumed = known.iter().any(|declared| declared.run == run);
-        known.retain(|declared| declared.data == data.data);
-        if !known.is_empty() {
-            let mut kinds: HashMap<u32, FilterKind> = HashMap::new();
-            for known in &known {
-                if let Ok(kind) = serde_json::from_str(&known.budget.kind) {
-                    let devices = known.devices.clone().take(budgets.len());
-                    kinds.extend(devices.map(|device| (device, kind)));
-                }
-            }
-            let known = |device| kinds.get(&device).copied();
-            budgets = declare(experiment, public_samples, &known)?;
+        let known = ledger.declarations()?;
+        let kinds = kinds(&known, &data.data, budgets.len());
+        if !kinds.is_empty() {
+            budgets = declare(experiment, public_samples, &|device| kinds.get(&device).copied())?;
         }
-        if !resumed {
+        if known.iter().all(|declared| declared.run != run) {
             refuse_if_nothing_is_left(&ledger, data, rounds, &budgets)?;
         }
         let left = begin(&mut ledger, run, data, &budgets)?;
         let fraction = experiment.budget_fraction();
-        let mut accounts = BTreeMap::new();
-        for (device, others) in ledger.spending_before(run)? {
-            let Some(budget) = budgets.get(device as usize) else { continue };
-            let start = Some(left[device as usize].min(budget.part(fraction)));
-            let others_without_channel = others;
-            let spent = Account { start, others, others_without_channel, ..Account::default() };
-            accounts.insert(device, spent);
-        }
         let mut books = Self {
             data: data.data.clone(),
+            accounts: accounts(&ledger, run, &budgets, &left, fraction)?,
             budgets,
             fraction,
-            accounts,
             ledger,
             run: run.into(),
             repeat,
             rounds,
-            amplitudes: Amplitudes::new(experiment, coordinates),
+            amplitudes: None,
             asked: 0,
             odometer: Odometer::default(),
             warnings: Vec::new(),
             out_of_range: false,
             out_of_room: false,
         };
-        books.warn_of_delta(public_samples);
-        books.warn_of_shared_noise();
-        if books.is_noisy() && experiment.partition.scheme.shared().is_some() {
-            books.warnings.push(
-                "partition.scheme = \"virtual\": devices share records, so the guarantee is for a \
-                 record of one device, not for all copies of an image"
-                    .into(),
-            );
-        }
-        if let Some(amplitudes) = books.amplitudes.take() {
-            books.amplitudes = Some(match experiment.transmit.scale {
-                Scale::PerRelease => amplitudes,
-                Scale::Fixed(fixed) => {
-                    let total = total_epsilon(experiment, public_samples);
-                    amplitudes.within(fixed.room * books.first_sigma(total)?)
-                }
-                Scale::Unit => {
-                    amplitudes.unit(distinct(&books.budgets).map(|budget| &budget.release))?
-                }
-            });
-        }
-        if experiment.run.ledger.is_some() && books.ledger.is_new()? {
-            books.warnings.push(format!(
-                "new ledger {}: nothing was ever released on it, so all budgets are whole",
-                books.ledger.path().display()
-            ));
-        }
+        books.amplitudes = books.scaled(experiment, public_samples, coordinates)?;
+        books.warn_at_start(experiment, public_samples)?;
         if experiment.channel_trust() > 0.0 {
             books.recost_others()?;
         }
         Ok(books)
+    }
+
+    /// Updates as amplitudes, with the scale of `transmit.scale`; `None` where they are sent otherwise.
+    fn scaled(
+        &self,
+        experiment: &Experiment,
+        public_samples: &[u32],
+        coordinates: usize,
+    ) -> Result<Option<Amplitudes>> {
+        let Some(amplitudes) = Amplitudes::new(experiment, coordinates) else { return Ok(None) };
+        Ok(Some(match experiment.transmit.scale {
+            Scale::PerRelease => amplitudes,
+            Scale::Fixed(fixed) => {
+                let total = total_epsilon(experiment, public_samples);
+                amplitudes.within(fixed.room * self.first_sigma(total)?)
+            }
+            Scale::Unit => {
+                amplitudes.unit(distinct(&self.budgets).map(|budget| &budget.release))?
+            }
+        }))
     }
 
     /// The largest σ that a device is asked for in round 1, with budgets split evenly over rounds and,
@@ -209,49 +182,54 @@ impl Books {
 
     /// Grants, prices and records the releases of a round; refused devices are left out. When this
     /// returns the record is on the disk.
-    pub(crate) fn record(&mut self, round: u32, bids: &[Bid]) -> Result<Vec<(Granted, Recorded)>> {
-        if bids.is_empty() {
+    pub(crate) fn record(
+        &mut self,
+        round: u32,
+        links: &[Link],
+        costs: &[f64],
+    ) -> Result<Vec<(Granted, Recorded)>> {
+        if links.is_empty() {
             return Ok(Vec::new());
         }
         self.expect_a_file()?;
         self.asked = round;
-        let requests: Vec<Request> = bids.iter().map(|bid| self.request(bid)).collect();
-        let sum_suffices = self.sum_suffices(bids, &requests)?;
-        let floors = bids.iter().map(|bid| self.budget(bid.device).floor(self.rounds));
+        let requests = links.iter().zip(costs).map(|(link, &cost)| self.request(link.device, cost));
+        let requests: Vec<Request> = requests.collect();
+        let sum_suffices = self.sum_suffices(links, &requests)?;
+        let floors = links.iter().map(|link| self.budget(link.device).floor(self.rounds));
         let floor = floors.fold(f64::INFINITY, f64::min);
         let Self { ledger, run, repeat, budgets, amplitudes, .. } = self;
         let offers = ledger.offer(run, round, *repeat, floor, &requests)?;
-        let mut priced = Vec::with_capacity(bids.len());
-        for (bid, granted) in bids.iter().zip(offers.granted()) {
+        let mut priced = Vec::with_capacity(links.len());
+        for (link, granted) in links.iter().zip(offers.granted()) {
             let Some(granted) = granted else { continue };
-            let channel = amplitudes.as_ref().map(|by| (by, bid.receiver_noise));
-            let budget = &budgets[bid.device as usize];
+            let channel = amplitudes.as_ref().map(|by| (by, link.receiver_noise));
+            let budget = &budgets[link.device as usize];
             priced.push(budget.price(granted, sum_suffices, channel)?);
         }
         let required: Vec<f64> = priced.iter().map(|priced| priced.sigma_required).collect();
         let releases = priced.into_iter().map(|Priced { event, cost, .. }| (event, cost));
         let recorded = offers.record(releases)?;
-        let granted = bids.iter().zip(recorded).filter_map(|(bid, r)| Some((bid, r?)));
+        let granted = links.iter().zip(recorded).filter_map(|(link, r)| Some((link, r?)));
         granted
             .zip(required)
-            .map(|((bid, recorded), required)| self.enter(round, bid, recorded, required))
+            .map(|((link, recorded), required)| self.enter(round, link, recorded, required))
             .collect()
     }
 
-    /// The request for a bid: a plan spends whole releases.
-    fn request(&self, bid: &Bid) -> Request {
-        let device = bid.device;
+    /// The request of a device for an allocated cost: a plan spends whole releases.
+    fn request(&self, device: u32, cost: f64) -> Request {
         let cost = match (self.budget(device).is_plan(), self.left(device) >= 1.0) {
             (true, true) => 1.0,
             (true, false) => 0.0,
-            (false, _) => bid.cost,
+            (false, _) => cost,
         };
         Request { device, cost }
     }
 
     /// True if the channel suffices by the paper's sum over the devices, where that decides. A latched
     /// switch waits for a round that requires no more than the one before, and stays.
-    fn sum_suffices(&self, bids: &[Bid], requests: &[Request]) -> Result<bool> {
+    fn sum_suffices(&self, links: &[Link], requests: &[Request]) -> Result<bool> {
         let latched = match self.budgets.first().map(|budget| budget.rule) {
             Some(NoiseRule::Sum) => false,
             Some(NoiseRule::SumLatched) => true,
@@ -263,10 +241,10 @@ impl Books {
         if latched && self.accounts.values().any(|account| account.has_switched) {
             return Ok(true);
         }
-        let mut devices = Vec::with_capacity(bids.len());
-        for (bid, request) in bids.iter().zip(requests) {
-            let budget = self.budget(bid.device);
-            devices.push((budget.required(request.cost)?, budget.trusted(self.channel(bid))?));
+        let mut devices = Vec::with_capacity(links.len());
+        for (link, request) in links.iter().zip(requests) {
+            let budget = self.budget(link.device);
+            devices.push((budget.required(request.cost)?, budget.trusted(self.channel(link))?));
         }
         let required: f64 = devices.iter().map(|(required, _)| required).sum();
         Ok(sum_suffices(devices.into_iter()) && (!latched || self.falls_to(required)))
@@ -284,26 +262,26 @@ impl Books {
         required <= before * ROUNDING
     }
 
-    fn channel(&self, bid: &Bid) -> Channel<'_> {
-        self.amplitudes.as_ref().map(|by| (by, bid.receiver_noise))
+    fn channel(&self, link: &Link) -> Channel<'_> {
+        self.amplitudes.as_ref().map(|by| (by, link.receiver_noise))
     }
 
     /// Enters a recorded release in its device's account.
     fn enter(
         &mut self,
         round: u32,
-        bid: &Bid,
+        link: &Link,
         recorded: Recorded,
         sigma_required: f64,
     ) -> Result<(Granted, Recorded)> {
-        let (device, event) = (bid.device, recorded.event().clone());
+        let (device, event) = (link.device, recorded.event().clone());
         let budget = &self.budgets[device as usize];
         let account = self.accounts.entry(device).or_default();
         account.charge(budget, round, &event, recorded.cost())?;
         let epsilon = budget.epsilon_of(&event, &mut self.odometer)?;
         self.warn_of_range(round, device, epsilon);
         let (mut scale, mut sigma_channel) = (1.0, 0.0);
-        if let Some((amplitudes, receiver_noise)) = self.channel(bid) {
+        if let Some((amplitudes, receiver_noise)) = self.channel(link) {
             let release = match &event {
                 Event::Release(release) => release,
                 _ => self.release(device),
@@ -411,6 +389,36 @@ impl Books {
             Ok(())
         })
     }
+}
+
+/// The kind of filter that a ledger already holds for each of `devices` devices on this data.
+fn kinds(known: &[Declaration], data: &str, devices: usize) -> HashMap<u32, FilterKind> {
+    let mut kinds = HashMap::new();
+    for known in known.iter().filter(|declared| declared.data == data) {
+        if let Ok(kind) = serde_json::from_str(&known.budget.kind) {
+            kinds.extend(known.devices.clone().take(devices).map(|device| (device, kind)));
+        }
+    }
+    kinds
+}
+
+/// The accounts that others have spent from before `run`.
+fn accounts(
+    ledger: &Ledger,
+    run: &str,
+    budgets: &[Arc<DeviceBudget>],
+    left: &[f64],
+    fraction: Option<f64>,
+) -> Result<BTreeMap<u32, Account>> {
+    let mut accounts = BTreeMap::new();
+    for (device, others) in ledger.spending_before(run)? {
+        let Some(budget) = budgets.get(device as usize) else { continue };
+        let start = Some(left[device as usize].min(budget.part(fraction)));
+        let others_without_channel = others;
+        let spent = Account { start, others, others_without_channel, ..Account::default() };
+        accounts.insert(device, spent);
+    }
+    Ok(accounts)
 }
 
 /// Declares the budgets of a run in its ledger; returns what is left for each device.

@@ -3,9 +3,35 @@
 use lapa_privacy::allocate::Basis;
 
 use super::Books;
+use crate::budget::Result;
+use crate::config::Experiment;
 
 impl Books {
-    pub(super) fn warn_of_delta(&mut self, public_samples: &[u32]) {
+    /// Warnings before round 1.
+    pub(super) fn warn_at_start(
+        &mut self,
+        experiment: &Experiment,
+        public_samples: &[u32],
+    ) -> Result<()> {
+        self.warn_of_delta(public_samples);
+        self.warn_of_shared_noise();
+        if self.is_noisy() && experiment.partition.scheme.shared().is_some() {
+            self.warnings.push(
+                "partition.scheme = \"virtual\": devices share records, so the guarantee is for a \
+                 record of one device, not for all copies of an image"
+                    .into(),
+            );
+        }
+        if experiment.run.ledger.is_some() && self.ledger.is_new()? {
+            self.warnings.push(format!(
+                "new ledger {}: nothing was ever released on it, so all budgets are whole",
+                self.ledger.path().display()
+            ));
+        }
+        Ok(())
+    }
+
+    fn warn_of_delta(&mut self, public_samples: &[u32]) {
         let delta = self.budgets.first().map_or(0.0, |budget| budget.delta);
         let fewest = public_samples.iter().min().copied().unwrap_or_default();
         if self.is_noisy() && delta * f64::from(fewest) >= 1.0 {
@@ -17,7 +43,7 @@ impl Books {
     }
 
     /// The paper counts the receiver's noise over NOMA, where devices share it.
-    pub(super) fn warn_of_shared_noise(&mut self) {
+    fn warn_of_shared_noise(&mut self) {
         let Some(budget) = self.budgets.first() else { return };
         if budget.noisy && budget.release.shared_channel {
             self.warnings.push(format!(
