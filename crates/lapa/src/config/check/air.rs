@@ -133,15 +133,7 @@ pub(super) fn amplitudes(experiment: &Experiment, document: &Document) -> Check 
 pub(super) fn histograms(experiment: &Experiment, document: &Document) -> Check {
     let rule = experiment.aggregate.rule;
     let Some(histograms) = rule.histograms() else { return Ok(()) };
-    let devices = experiment.partition.scheme.devices() as usize;
-    let classes = experiment.data.classes.map_or(CLASSES, |classes| classes as usize);
-    if let Err(why) = Histograms::check(devices, classes) {
-        return Err(document.error(
-            &["aggregate.rule", "partition.scheme"],
-            format!("`aggregate.rule` = {} {why}", word(rule)),
-            "use aggregate.rule = \"fedavg\" or \"fedadp\", or fewer devices",
-        ));
-    }
+    few_histograms(experiment, document)?;
     let (certified, noise) = (experiment.is_certified(), experiment.privacy.is_some());
     let adjacency = experiment.adjacency();
     let key = &*format!("aggregate.{}.histograms", word_of(rule));
@@ -195,6 +187,19 @@ pub(super) fn histograms(experiment: &Experiment, document: &Document) -> Check 
         Histograms::Public | Histograms::Exact | Histograms::Noisy(_) => return Ok(()),
     };
     Err(document.error(&paths, message, &help))
+}
+
+/// As many histograms as a base station keeps.
+fn few_histograms(experiment: &Experiment, document: &Document) -> Check {
+    let devices = experiment.partition.scheme.devices() as usize;
+    let classes = experiment.data.classes.map_or(CLASSES, |classes| classes as usize);
+    Histograms::check(devices, classes).map_err(|why| {
+        document.error(
+            &["aggregate.rule", "partition.scheme"],
+            format!("`aggregate.rule` = {} {why}", word(experiment.aggregate.rule)),
+            "use aggregate.rule = \"fedavg\" or \"fedadp\", or fewer devices",
+        )
+    })
 }
 
 /// Channel noise counts only where it is on the coordinates, and each device has its own.

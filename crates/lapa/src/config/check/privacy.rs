@@ -65,6 +65,13 @@ pub(super) fn batches(experiment: &Experiment, document: &Document) -> Check {
 pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
     let (Some(privacy), learn) = (&experiment.privacy, &experiment.learn) else { return Ok(()) };
     clipping(privacy, learn, document)?;
+    basis(privacy, learn, document)?;
+    plan(privacy, learn, document)?;
+    sensitivity(privacy, learn, document)
+}
+
+/// Choices that the formulas of the basis know.
+fn basis(privacy: &Privacy, learn: &Learn, document: &Document) -> Check {
     let certified = privacy.basis == Basis::Certified;
     if certified && privacy.allocator.needs_total() {
         return Err(document.error(
@@ -100,8 +107,12 @@ pub(super) fn noise(experiment: &Experiment, document: &Document) -> Check {
             "use privacy.noise = \"gaussian\", or privacy.basis = \"paper\"",
         ));
     }
-    plan(privacy, learn, document)?;
-    // Any pair without a proven sensitivity; the numbers do not matter here.
+    Ok(())
+}
+
+/// A pair of adjacency and sampling with a proven sensitivity.
+fn sensitivity(privacy: &Privacy, learn: &Learn, document: &Document) -> Check {
+    // The numbers do not matter here.
     let release = Release {
         clip: if learn.clip == Clip::Sample { ClipUnit::Sample } else { ClipUnit::Device },
         clip_norm: 1.0,
