@@ -35,23 +35,27 @@ pub(super) fn resolve(
     document: &Document,
     mut mistakes: Vec<ConfigError>,
 ) -> Result<Resolved, ConfigError> {
+    // Of values that cannot even be read, the mistakes say more.
+    let (resolved, contradictions) = match settle(document) {
+        Ok(settled) => settled,
+        Err(error) => return Err(ConfigError::first(mistakes.into_iter()).unwrap_or(error)),
+    };
+    let all = mistakes.is_empty();
+    mistakes.extend(contradictions.into_iter().filter(|error| all || error.is_between_given));
+    ConfigError::first(mistakes.into_iter()).map_or(Ok(resolved), Err)
+}
+
+/// The experiment of the values that are allowed, and all contradictions in it.
+fn settle(document: &Document) -> Result<(Resolved, Vec<ConfigError>), ConfigError> {
     let mut settings = Settings::new(document)?;
     settings.prefer_flags();
     settings.fill();
     let powers_given = settings.is_given("transmit.power_w");
-    let mut experiment = match settings.typed() {
-        Ok(experiment) => experiment,
-        Err(error) => return Err(ConfigError::first(mistakes.into_iter()).unwrap_or(error)),
-    };
+    let mut experiment = settings.typed()?;
     settings.fill_powers(&mut experiment, powers_given);
     settings.fill_observed(&mut experiment);
     settings.errors.extend(check(&experiment, document));
-    let all = mistakes.is_empty();
-    mistakes.extend(settings.errors.into_iter().filter(|error| all || error.is_between_given));
-    match ConfigError::first(mistakes.into_iter()) {
-        Some(error) => Err(error),
-        None => Ok(Resolved { experiment, followers: settings.followers }),
-    }
+    Ok((Resolved { experiment, followers: settings.followers }, settings.errors))
 }
 
 /// The values of a file, while those that follow others are filled in.
