@@ -4,9 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use lapa_privacy::accountant::{ACCOUNTANTS, Named, Pld, composed};
 use lapa_privacy::calibrate::noise_multiplier;
-use lapa_privacy::{
-    AccountError, Adjacency, Budget, Decision, Filter as Inner, FilterKind, Mechanism,
-};
+use lapa_privacy::{AccountError, Adjacency, Budget, Filter as Inner, FilterKind, Mechanism};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -180,10 +178,7 @@ impl Filter {
     /// Spends nothing.
     #[pyo3(signature = (cost, floor=0.0))]
     fn request(&self, cost: f64, floor: f64) -> f64 {
-        match self.lock().request(cost, floor) {
-            Decision::Granted(cost) | Decision::Truncated(cost) => cost,
-            Decision::Refused => 0.0,
-        }
+        self.lock().request(cost, floor).granted().unwrap_or(0.0)
     }
 
     /// Spends a cost, before the release it is for; raises `lapa.Refused` if it does not fit.
