@@ -1,10 +1,9 @@
 //! Memory of a simulation, counted before any of it is taken.
 
-use crate::config::{BatchSampling, Experiment, Update};
+use crate::config::{BatchSampling, Experiment, MANY_DEVICES, Update};
 use crate::error::{FederationError, Result, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
 use crate::radio::UplinkConfig;
-use crate::station::LARGE_TRANSCRIPT;
 
 use super::devices::BLOCK;
 
@@ -27,7 +26,7 @@ pub(crate) fn updates(experiment: &Experiment, devices: usize, threads: usize) -
     let reads = experiment.aggregate.rule.build(0).reads_updates()
         || experiment.privacy.as_ref().is_some_and(|privacy| !privacy.allocator.is_fixed())
         || matches!(experiment.transmit.uplink, UplinkConfig::Signal(_));
-    if reads || all < LARGE_TRANSCRIPT { all } else { all.min(BLOCK * threads) }
+    if reads || all < MANY_DEVICES { all } else { all.min(BLOCK * threads) }
 }
 
 /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].

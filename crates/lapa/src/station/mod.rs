@@ -12,7 +12,7 @@ use rand::seq::index;
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 use crate::budget::{Books, PrivacyError};
-use crate::config::{Experiment, Start};
+use crate::config::{Experiment, MANY_DEVICES, Start};
 use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
 use crate::radio::{Link, Received, Selection};
@@ -36,9 +36,6 @@ pub struct Station {
     keeps_transcript: bool,
     round: u32,
 }
-
-/// Updates of a round from which on a transcript that nobody reads is not kept.
-pub(crate) const LARGE_TRANSCRIPT: usize = 100;
 
 /// Costs of a round as the allocator decided them.
 #[derive(Clone, Debug, Default)]
@@ -156,7 +153,7 @@ impl Station {
 
     /// True if a round's updates are kept: something reads them, or they are few.
     pub(crate) fn keeps_updates(&self, updates: usize) -> bool {
-        updates < LARGE_TRANSCRIPT
+        updates < MANY_DEVICES
             || self.keeps_transcript
             || self.weighting.rule().reads_updates()
             || self.allocator.as_ref().is_some_and(|allocator| allocator.reads_updates())
