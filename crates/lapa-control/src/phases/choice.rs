@@ -13,18 +13,18 @@ use lapa::optimize::{Ddpg, Given, Known, Objective, Optimizer, PowerChoice, Prog
 use lapa::run::SwitchingRound;
 use lapa_privacy::AccountError;
 use lapa_privacy::allocate::Basis;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Live, PhaseError, Pilot, problem};
 use crate::power::{Average, CostError, PrivacyCost, Problem, privacy_cost_until};
 
 /// Powers, and what they are worth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The method.
     pub optimizer: PowerChoice,
     /// The method whose powers were worse than equal power on the pilots, and were not taken.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<PowerChoice>,
     /// J, the noise terms of the bound.
     #[serde(with = "number")]
@@ -35,6 +35,9 @@ pub struct Choice {
     /// J of equal power over that of full power.
     #[serde(with = "number")]
     pub equal_relative: f64,
+    /// J over that of equal power in the rehearsal of a run.
+    #[serde(default, with = "number::optional", skip_serializing_if = "Option::is_none")]
+    pub rehearsed: Option<f64>,
     /// T_th: of all devices under the sum rule, else of each.
     pub switching_round: SwitchingRound,
     /// Largest σ_required/σ over devices and rounds; 1 where every device has what it needs.
@@ -59,12 +62,12 @@ pub struct Choice {
     pub policy_relative: Option<f64>,
     /// |p_k|² of each device.
     pub powers_w: Vec<f64>,
-    /// (evaluations, least J over that of full power so far).
+    /// (evaluations, least J over that of full power so far), where J is finite.
     pub curve: Vec<(u64, f64)>,
 }
 
 impl Choice {
-    /// J over that of equal power.
+    /// J over that of equal power, on the pilots.
     pub fn over_equal(&self) -> f64 {
         self.objective_relative / self.equal_relative
     }
@@ -142,13 +145,14 @@ impl Chooser {
         &self.problems
     }
 
-    /// The choice, or equal power where that is better on the same pilots.
+    /// The choice, or equal power where that is better on the pilots or in the rehearsal.
     pub fn or_equal(&mut self, choice: Choice) -> Result<Choice, PhaseError> {
-        if choice.over_equal() <= 1.0 {
+        let Choice { optimizer, rehearsed, .. } = choice;
+        if choice.over_equal() <= 1.0 && rehearsed.is_none_or(|over| over <= 1.0) {
             return Ok(choice);
         }
-        let go_on = &mut |_| ControlFlow::Continue(());
-        Ok(Choice { instead_of: Some(choice.optimizer), ..self.choose(PowerChoice::Equal, go_on)? })
+        let equal = self.choose(PowerChoice::Equal, &mut |_| ControlFlow::Continue(()))?;
+        Ok(Choice { instead_of: Some(optimizer), rehearsed, ..equal })
     }
 
     /// Lets one optimizer choose. `on_progress` may break off.
@@ -184,12 +188,14 @@ impl Chooser {
         let rounds = evaluation.switching_round;
         let sum = self.experiment.control.noise.goes_by_sum();
         let powers_w: Vec<f64> = optimum.amplitudes.iter().map(|p| p * p).collect();
+        let curve = optimum.curve.into_iter().map(|(n, j)| (n, j / self.full));
         Ok(Choice {
             optimizer,
             objective: evaluation.objective,
             instead_of: None,
             objective_relative: evaluation.objective / self.full,
             equal_relative: self.equal / self.full,
+            rehearsed: None,
             switching_round: if sum {
                 SwitchingRound::All(rounds.into_iter().max().unwrap_or_default())
             } else {
@@ -203,7 +209,7 @@ impl Chooser {
             epsilon_without_channel,
             policy_relative: policy.map(|objective| objective / self.full),
             powers_w,
-            curve: optimum.curve.into_iter().map(|(n, j)| (n, j / self.full)).collect(),
+            curve: curve.filter(|(_, j)| j.is_finite()).collect(),
         })
     }
 

@@ -8,6 +8,7 @@ use lapa::error::FederationError;
 use lapa::files::FileError;
 use lapa::optimize::ddpg::SavedError;
 use lapa::optimize::{LimitsError, ObjectiveError, OptimizeError};
+use lapa::radio::Threshold;
 use lapa::simulation::Cancelled;
 use lapa_privacy::OutOfRange;
 use lapa_privacy::ledger::LedgerError;
@@ -101,6 +102,20 @@ pub enum PhaseError {
         pilot: PathBuf,
         /// Ledger that lacks them.
         ledger: PathBuf,
+    },
+    /// A threshold that no device ever passes.
+    #[error(
+        "no device passes {threshold} in any round of a pilot run at equal power, so there is nothing \
+         to optimize powers for; the best has an SINR of {best_sinr_db:.1} dB and a symbol error rate \
+         of {best_ser:.2e} (`lapa link` shows all)"
+    )]
+    NobodyPasses {
+        /// The threshold.
+        threshold: Threshold,
+        /// The best SINR of a device, in dB.
+        best_sinr_db: f64,
+        /// The least symbol error rate of a device.
+        best_ser: f64,
     },
     /// Nothing that powers could change.
     #[error(

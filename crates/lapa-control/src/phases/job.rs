@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use lapa::config::Experiment;
+use lapa::config::{Experiment, Pilot};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::observe::RoundRecord;
@@ -12,14 +12,14 @@ use lapa::simulation::{Event, Simulation};
 use tempfile::TempDir;
 
 use super::{
-    Choice, Listener, PhaseError, PhaseEvent, choose, interrupted, pilot_and_run, pilot_folder,
-    pilots_in_memory, warned_once, with_powers,
+    Choice, Chosen, PhaseError, PhaseEvent, charged, choose, interrupted, pilot_and_run,
+    pilot_folder, pilots_in_memory, rounds, warned_once, with_powers,
 };
 
 /// A run in a folder that is ready to start.
 pub enum Job {
-    /// Rounds.
-    Run(Box<Run>),
+    /// Rounds, and J at their end if powers were chosen.
+    Run(Box<Run>, Option<Box<Chosen>>),
     /// A pilot, a choice of powers, then rounds.
     Phases {
         /// The experiment.
@@ -52,7 +52,7 @@ impl Job {
                 Destination::Folder(path) => Run::create(experiment, data, path),
                 Destination::Numbered(path) => Run::create_numbered(experiment, data, path),
             };
-            return Ok(Self::Run(run?.into()));
+            return Ok(Self::Run(run?.into(), None));
         }
         let out = match place {
             Destination::Folder(path) => path.into(),
@@ -68,7 +68,7 @@ impl Job {
     /// The folder of the run.
     pub fn folder(&self) -> &Path {
         match self {
-            Self::Run(run) => run.folder(),
+            Self::Run(run, _) => run.folder(),
             Self::Phases { out, .. } => out,
         }
     }
@@ -80,7 +80,7 @@ impl Job {
         on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Outcome, PhaseError> {
         match self {
-            Self::Run(run) => rounds(*run, on_event),
+            Self::Run(run, chosen) => rounds(*run, chosen.as_deref(), on_event),
             Self::Phases { experiment, data, out } => {
                 pilot_and_run(*experiment, *data, &out, on_event)
             }
@@ -112,15 +112,13 @@ impl Unfinished {
     pub fn resume(self, data: Dataset) -> Result<Job, PhaseError> {
         let Self { experiment, folder, out } = self;
         Ok(match folder {
-            Some(folder) => Job::Run(Run::resume(folder, experiment, data)?.into()),
+            Some(folder) => {
+                let chosen = Chosen::of(&out, &experiment, &data);
+                Job::Run(Run::resume(folder, experiment, data)?.into(), chosen.map(Box::new))
+            }
             None => Job::Phases { experiment: experiment.into(), data: data.into(), out },
         })
     }
-}
-
-/// The rounds of a run.
-pub(super) fn rounds(run: Run, on_event: &mut Listener<'_>) -> Result<Outcome, PhaseError> {
-    Ok(lapa_report::run::execute(run, &mut |event| on_event(PhaseEvent::Run(event)))?)
 }
 
 /// A run in memory that is ready to start: with a pilot and a choice of powers behind it where
@@ -144,16 +142,20 @@ impl InMemory {
         on_event: &mut dyn FnMut(PhaseEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Self, PhaseError> {
         let (mut choice, mut folder) = (None, None);
+        let private = experiment.control.pilot != Pilot::Synthetic;
         if experiment.control.needs_pilot() {
             let on_event = &mut warned_once(on_event);
             let place = folder.insert(TempDir::new().map_err(PhaseError::NoPlace)?).path();
             let ledger = experiment.run.ledger.clone().unwrap_or_else(|| place.join("ledger.db"));
             let pilots = pilots_in_memory(&experiment, &data, &ledger, on_event)?;
-            let (chosen, _) = choose(&experiment, &data, pilots, on_event)?;
+            let (chosen, _) = choose(&experiment, &data, pilots, &ledger, on_event)?;
             experiment = with_powers(&experiment, &chosen.powers_w, &ledger)?;
             choice = Some(chosen);
         }
-        let simulation = Simulation::new(experiment, data)?;
+        let simulation = match choice {
+            Some(_) if private => charged(experiment, data)?,
+            _ => Simulation::new(experiment, data)?,
+        };
         Ok(Self { choice, simulation, records: Vec::new(), _ledger: folder })
     }
 

@@ -6,14 +6,16 @@ mod job;
 mod judge;
 mod live;
 mod pilot;
+mod rehearsal;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapa::atomic::{write_atomically, write_json};
-use lapa::config::{Access, BoundForm, Entropy, Experiment, Pilot as PilotData, Powers};
+use lapa::config::{Access, BoundForm, Experiment, Pilot as PilotData, Powers};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
@@ -21,17 +23,20 @@ use lapa::files::FileError;
 use lapa::observe::RoundRecord;
 use lapa::optimize::{Limits, PowerChoice, Progress};
 use lapa::radio::Threshold;
-use lapa::run::{Outcome, Run, RunError, RunEvent, RunFolder, is_free, read_records, read_summary};
-use lapa::simulation::{Cancelled, Event, Simulation};
+use lapa::run::{
+    Outcome, Run, RunError, RunEvent, RunFolder, fingerprint, is_free, read_records, read_summary,
+};
+use lapa::simulation::{Cancelled, Event, Setup, Simulation};
 use lapa_privacy::ledger::Ledger;
 
 pub use choice::{Choice, Chooser};
 pub use error::PhaseError;
-use job::rounds;
 pub use job::{Destination, InMemory, Job, Unfinished};
 pub use judge::Judgment;
+use judge::{Chosen, rounds};
 pub use live::Live;
 pub use pilot::{Pilot, pilot_data, pilot_experiment};
+use rehearsal::rehearse;
 
 use crate::bound::{self, Constants};
 use crate::power::{NoiseRule, Problem};
@@ -139,7 +144,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
     }
     limits(experiment)?;
     contraction(experiment, 1.0)?;
-    Ok(())
+    pilot::expect_sender(experiment)
 }
 
 /// Caveats of powers that are chosen for this experiment.
@@ -209,6 +214,9 @@ fn pilot_and_run(
         return Err(RunError::Exists(out.into()).into());
     }
     check(&experiment)?;
+    if let Some(above) = out.parent() {
+        fs::create_dir_all(above).map_err(FileError::on("create", above))?;
+    }
     // Shared by a pilot on private data and its run.
     let ledger = experiment.run.ledger.clone().unwrap_or_else(|| beside(out, "-ledger.db"));
     let choice = match pilot_and_choice(&experiment, &data, &pilot_folder(out), &ledger, on_event) {
@@ -217,16 +225,8 @@ fn pilot_and_run(
         choice => choice?,
     };
     let chosen = with_powers(&experiment, &choice.powers_w, &ledger)?;
-    let end = rounds(Run::create(chosen.clone(), data.clone(), out)?, on_event)?;
-    if let Outcome::Finished(_) = &end
-        && let Some(judged) = judged(chosen, data, out)?
-    {
-        let path = out.join("power.json");
-        let report = serde_json::json!({ "choice": &choice, "run": judged });
-        write_json(&path, &report).map_err(FileError::on("write", &path))?;
-        let _ = on_event(PhaseEvent::Judged(&judged.sentence(choice.over_equal())));
-    }
-    Ok(end)
+    let run = Run::create(chosen, data.clone(), out)?;
+    rounds(run, Some(&Chosen { choice, data }), on_event)
 }
 
 /// The choice of powers after pilots in `folder` and beside it; it is kept in `folder`.
@@ -241,7 +241,7 @@ fn pilot_and_choice(
     let pilots = execute_pilots(experiment, data, folder, Some(ledger.into()), &mut |event| {
         on_event(PhaseEvent::Pilot(event))
     })?;
-    let (choice, chooser) = choose(experiment, data, pilots, on_event)?;
+    let (choice, chooser) = choose(experiment, data, pilots, ledger, on_event)?;
     if let Some(agent) = chooser.agent() {
         agent.save(&folder.join("agent.safetensors"))?;
     }
@@ -251,11 +251,13 @@ fn pilot_and_choice(
     Ok(choice)
 }
 
-/// The choice of the experiment's optimizer, or equal power where that is better on the pilots.
+/// The choice of the experiment's optimizer, or equal power where that is better on the pilots or in
+/// the rehearsal.
 fn choose(
     experiment: &Experiment,
     data: &Dataset,
     pilots: Vec<Pilot>,
+    ledger: &Path,
     on_event: &mut Listener<'_>,
 ) -> Result<(Choice, Chooser), PhaseError> {
     let optimizer = experiment.control.power;
@@ -266,30 +268,16 @@ fn choose(
     for warning in chooser.take_warnings() {
         go_on(on_event(PhaseEvent::Pilot(RunEvent::Warning(&warning))))?;
     }
-    Ok((chooser.or_equal(choice?)?, chooser))
+    let mut choice = choice?;
+    if choice.over_equal() <= 1.0 {
+        choice.rehearsed = rehearse(experiment, data, &choice.powers_w, ledger, on_event)?;
+    }
+    Ok((chooser.or_equal(choice)?, chooser))
 }
 
 /// A break of the listener as an error.
 fn go_on(flow: ControlFlow<()>) -> Result<(), Cancelled> {
     if flow.is_break() { Err(Cancelled) } else { Ok(()) }
-}
-
-/// J of the finished run in `out`; `None` if its records list no devices.
-fn judged(
-    mut experiment: Experiment,
-    data: Dataset,
-    out: &Path,
-) -> Result<Option<Judgment>, PhaseError> {
-    // Nothing is released, and nothing is asked of the run's ledger.
-    experiment.run.ledger = None;
-    experiment.run.entropy = Entropy::Seed;
-    let simulation = Simulation::new(experiment, data)?;
-    let devices = simulation.books().devices();
-    let records = read_records(out, simulation.experiment(), devices)?;
-    match Judgment::from_records(&simulation, &records) {
-        Err(PhaseError::NoDevices(_)) => Ok(None),
-        judgment => judgment,
-    }
 }
 
 /// The experiment with these powers, ready to run. After a pilot on private data, which was charged
@@ -388,12 +376,21 @@ fn pilots_in_memory(
     let data = pilot_data(experiment, data)?;
     let pilot = |number: u32| {
         let pilot = pilot_experiment(experiment, Some(ledger.into()), number);
-        let mut simulation = Simulation::new(pilot, data.clone())?;
+        let mut simulation = charged(pilot, data.clone())?;
         let on_event = &mut |event: Event<'_>| on_event(PhaseEvent::Pilot(event.into()));
         let records = run_in_memory(&mut simulation, on_event)?;
         Pilot::new(&simulation, &records)
     };
     (0..experiment.control.pilots).map(pilot).collect()
+}
+
+/// A simulation in memory that records its releases in the experiment's ledger, if it has one. The same
+/// experiment repeats them.
+fn charged(experiment: Experiment, data: Dataset) -> Result<Simulation, PhaseError> {
+    let Some(path) = &experiment.run.ledger else { return Ok(Simulation::new(experiment, data)?) };
+    let (ledger, name) = (Ledger::open(path)?, fingerprint(&experiment));
+    let recorded = Setup::new(experiment, data)?.record_in(ledger, &name);
+    Ok(recorded.map_err(FederationError::from)?)
 }
 
 /// Runs a simulation and keeps its records.

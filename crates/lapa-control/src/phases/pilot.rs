@@ -71,6 +71,29 @@ pub fn pilot_experiment(
     pilot
 }
 
+/// Refuses an experiment in whose pilots no device ever passes the threshold: its J is 0.
+pub(super) fn expect_sender(experiment: &Experiment) -> Result<(), PhaseError> {
+    let pilot = pilot_experiment(experiment, None, 0);
+    let (rounds, threshold) = (pilot.run.rounds, pilot.aggregate.threshold);
+    let devices: Vec<u32> = (0..pilot.partition.scheme.devices()).collect();
+    // Fewer devices on the air disturb each other less.
+    let together = if pilot.run.participation == 1.0 { devices.len() } else { 1 };
+    let redrawn = if pilot.radio.redraw_every == 0 { rounds } else { pilot.radio.redraw_every };
+    let mut links = Links::new(pilot.setting()).map_err(FederationError::from)?;
+    let (mut best_sinr, mut best_ser) = (0.0_f64, 1.0_f64);
+    for round in (1..=rounds).step_by(redrawn as usize) {
+        for some in devices.chunks(together) {
+            for link in links.draw(round, some).map_err(FederationError::from)? {
+                if link.passes(&threshold) {
+                    return Ok(());
+                }
+                (best_sinr, best_ser) = (best_sinr.max(link.sinr), best_ser.min(link.ser));
+            }
+        }
+    }
+    Err(PhaseError::NobodyPasses { threshold, best_sinr_db: 10.0 * best_sinr.log10(), best_ser })
+}
+
 /// Training data of the pilot: the run's data, or as many digits drawn by code.
 pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, PhaseError> {
     if experiment.control.pilot != PilotData::Synthetic {

@@ -16,7 +16,8 @@ use crate::output::{Column, columns};
 /// A choice in one line.
 pub fn sentence(choice: &Choice) -> String {
     let instead = choice.instead_of.map_or(String::new(), |method| {
-        format!("the powers of {method} are worse than equal power on the pilots: ")
+        let place = if choice.rehearsed.is_some() { "in a rehearsal" } else { "on the pilots" };
+        format!("the powers of {method} are worse than equal power {place}: ")
     });
     format!(
         "{instead}{}: J is {:.3} times that of full power, T_th {}, total power {:.4} W; worst device ε {}, \

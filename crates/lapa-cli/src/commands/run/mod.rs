@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use lapa::run::{Outcome, RunError};
-use lapa_control::phases::{Destination, Job, PhaseEvent, Unfinished, notes};
+use lapa_control::phases::{Destination, Job, Unfinished, notes};
 
 use crate::failure::{CommandResult, Failure};
 use crate::output::{Printing, say};
@@ -66,17 +66,15 @@ pub fn execute(arguments: Arguments) -> CommandResult {
     stop_on_interrupt("stopping after this round (Ctrl-C again stops at once)")?;
     let mut screen = Screen::new(mode);
     let folder = job.folder().to_path_buf();
-    let mut phases = None;
-    if let Job::Phases { experiment, .. } = &job {
-        notes(experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
-        phases = Some(Phases::new(mode, &experiment.control));
-    }
-    let end = job.execute(&mut |event| match (event, &mut phases) {
-        (PhaseEvent::Run(event), None) => screen.show(event),
-        (event, Some(phases)) => phases.show(event, &mut screen),
-        (_, None) => flow(),
-    })?;
-    phases.iter_mut().for_each(Phases::finish);
+    let mut phases = match &job {
+        Job::Phases { experiment, .. } => {
+            notes(experiment).iter().for_each(|note| mode.notice(&format!("notice: {note}")));
+            Phases::new(mode, &experiment.control)
+        }
+        Job::Run(..) => Phases::last(mode),
+    };
+    let end = job.execute(&mut |event| phases.show(event, &mut screen))?;
+    phases.finish();
     screen.finish();
     match end {
         Outcome::Finished(summary) => report::finished(&summary, &screen, &folder, format),

@@ -27,10 +27,17 @@ impl Phases {
         Self { mode, pilot, reached: 0, choice: Steps::new(mode) }
     }
 
+    /// The last phase alone.
+    pub fn last(mode: Mode) -> Self {
+        Self { mode, pilot: "", reached: 3, choice: Steps::new(mode) }
+    }
+
     /// Shows an event, and says whether to go on.
     pub fn show(&mut self, event: PhaseEvent<'_>, screen: &mut Screen) -> ControlFlow<()> {
         match event {
             PhaseEvent::Pilot(event) => {
+                // The rehearsal comes after the search.
+                self.choice.finish();
                 self.reach(1, self.pilot);
                 return screen.show(event);
             }
