@@ -55,10 +55,15 @@ pub const TASKS: [Task; 3] = [
         quick_rounds: 10,
         peer_rounds: Some((100, 10)),
         printed: &[
-            printed("FLUTE", "2 GPUs, read from their README", 91.0, "~80 %"),
-            printed("FLUTE", "CPU, read from their README", 200.0, "~80 %"),
-            printed("FedML Parrot 0.7.303", "GPUs, read from FLUTE's README", 189.0, "~81 %"),
-            printed("Flower 1.0.0", "CPU, read from FLUTE's README", 1814.0, "~80 %"),
+            printed("FLUTE", "2 GPUs (not named), read from their README", 91.0, "~80 %"),
+            printed("FLUTE", "CPU (not named), read from their README", 200.0, "~80 %"),
+            printed(
+                "FedML Parrot 0.7.303",
+                "GPUs (not named), read from FLUTE's README",
+                189.0,
+                "~81 %",
+            ),
+            printed("Flower 1.0.0", "CPU (not named), read from FLUTE's README", 1814.0, "~80 %"),
         ],
     },
     Task {
@@ -68,10 +73,15 @@ pub const TASKS: [Task; 3] = [
         quick_rounds: 200,
         peer_rounds: None,
         printed: &[
-            printed("Yangfan-Jiang, CNN", "a GPU, read from their notebook", 3044.31, "96.33 %"),
+            printed(
+                "Yangfan-Jiang, CNN",
+                "a GPU (not named), read from their notebook",
+                3044.31,
+                "96.33 %",
+            ),
             printed(
                 "Yangfan-Jiang, scattering",
-                "a GPU, read from their notebook",
+                "a GPU (not named), read from their notebook",
                 1538.17,
                 "97.42 %",
             ),
@@ -84,10 +94,30 @@ pub const TASKS: [Task; 3] = [
         quick_rounds: 1,
         peer_rounds: Some((5, 1)),
         printed: &[
-            printed("BlazeFL, 2 threads", "4 GPUs, read from their chart", 94.0, "–"),
-            printed("BlazeFL, 16 threads", "4 GPUs, read from their chart", 25.0, "–"),
-            printed("Flower, 2 workers", "4 GPUs, read from BlazeFL's chart", 209.0, "–"),
-            printed("Flower, 16 workers", "4 GPUs, read from BlazeFL's chart", 65.0, "–"),
+            printed(
+                "BlazeFL, 2 threads",
+                "EPYC 7542, 4 Quadro RTX 6000, read from the chart in their README",
+                94.0,
+                "–",
+            ),
+            printed(
+                "BlazeFL, 16 threads",
+                "EPYC 7542, 4 Quadro RTX 6000, read from the chart in their README",
+                25.0,
+                "–",
+            ),
+            printed(
+                "Flower, 2 workers",
+                "EPYC 7542, 4 Quadro RTX 6000, read from the chart in BlazeFL's README",
+                209.0,
+                "–",
+            ),
+            printed(
+                "Flower, 16 workers",
+                "EPYC 7542, 4 Quadro RTX 6000, read from the chart in BlazeFL's README",
+                65.0,
+                "–",
+            ),
         ],
     },
 ];

@@ -151,6 +151,9 @@ pub fn columns<'a, T: 'a>(items: impl IntoIterator<Item = &'a T>, columns: &[Col
 /// Rows of a table before it shows the ends only.
 pub const MOST_ROWS: usize = 60;
 
+/// Devices of a JSON list before it has the ends only.
+pub const MOST_LISTED: usize = 1000;
+
 /// Rows of each end.
 const END: usize = 10;
 
@@ -158,14 +161,15 @@ const END: usize = 10;
 pub type By = (&'static str, fn(f64) -> String);
 
 /// A plain table of devices, `row(i)` for `values[i]`. Of more than [`MOST_ROWS`] it shows those of
-/// the ten largest and the ten smallest values, and the quantiles of all below.
+/// the ten largest and the ten smallest values, and the quantiles of all below, but for `all`.
 pub fn bounded(
     header: &[&str],
     values: &[f64],
+    all: bool,
     (word, shown): By,
     row: impl Fn(usize) -> Vec<String>,
 ) -> String {
-    if values.len() <= MOST_ROWS {
+    if all || values.len() <= MOST_ROWS {
         return table(header, &(0..values.len()).map(row).collect::<Vec<_>>());
     }
     let ends = ends(values);
@@ -184,12 +188,58 @@ pub fn bounded(
     text
 }
 
+/// Positions of the devices that are listed: all, or of more than [`MOST_LISTED`] the [`ends`].
+pub fn listed(values: &[f64], all: bool) -> Vec<usize> {
+    if all || values.len() <= MOST_LISTED { (0..values.len()).collect() } else { ends(values) }
+}
+
 /// Positions of the ten largest and the ten smallest values, the largest first.
-pub fn ends(values: &[f64]) -> Vec<usize> {
+fn ends(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
     order.drain(END..order.len() - END);
     order
+}
+
+/// Items that come one by one with a value each: all, or of more than [`MOST_LISTED`] the [`ends`].
+pub struct Few<T> {
+    count: usize,
+    kept: Vec<(usize, f64, T)>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { count: 0, kept: Vec::new() }
+    }
+}
+
+impl<T> Few<T> {
+    pub fn add(&mut self, value: f64, item: T) {
+        self.kept.push((self.count, value, item));
+        self.count += 1;
+        if self.kept.len() > MOST_LISTED {
+            self.cut();
+        }
+    }
+
+    /// Keeps the ends; earlier ones come first of equal values.
+    fn cut(&mut self) {
+        self.kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        self.kept.drain(END..self.kept.len() - END);
+    }
+
+    /// The item at a position, which is one of the ends if there are many.
+    pub fn get(&self, position: usize) -> Option<&T> {
+        self.kept.iter().find(|(at, ..)| *at == position).map(|(.., item)| item)
+    }
+
+    /// The items that are listed.
+    pub fn items(&mut self) -> Vec<&T> {
+        if self.count > MOST_LISTED {
+            self.cut();
+        }
+        self.kept.iter().map(|(.., item)| item).collect()
+    }
 }
 
 /// A plain table with a header; columns beginning with `>` in the header are right-aligned.
@@ -218,21 +268,39 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{bounded, visible};
+    use super::{END, Few, bounded, ends, visible};
 
     /// 100 values, the largest in the middle.
     #[test]
     fn a_long_table_shows_its_ends() {
         let values: Vec<f64> = (0..101).map(|i| f64::from(50 - (i - 50i32).abs())).collect();
         let row = |i: usize| vec![format!("d{i}"), values[i].to_string()];
-        let text = bounded(&["device", ">x"], &values, ("x", |x| x.to_string()), row);
+        let text = bounded(&["device", ">x"], &values, false, ("x", |x| x.to_string()), row);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2 + 10 + 1 + 10 + 2, "{text}");
         assert!(lines[2].starts_with("d50 ") && lines[22].starts_with("d100 "), "{text}");
         assert!(lines[11].ends_with("45") && lines[13].ends_with('4'), "{text}");
         assert_eq!(lines[24], "x: 0 to 50, quartiles 12, 25 and 37");
-        let few = bounded(&["device", ">x"], &values[..60], ("x", |x| x.to_string()), row);
+        let few = bounded(&["device", ">x"], &values[..60], false, ("x", |x| x.to_string()), row);
         assert_eq!(few.lines().count(), 62);
+    }
+
+    /// Values that repeat, so that equal ones must be taken in the same order.
+    #[test]
+    fn items_that_come_one_by_one_are_the_ends_of_all() {
+        for many in [3, 1000, 1001, 1025, 5000] {
+            let values: Vec<f64> = (0..many).map(|i| f64::from(i * 7919 % 83)).collect();
+            let mut few = Few::default();
+            values.iter().enumerate().for_each(|(i, &value)| few.add(value, i));
+            let kept: Vec<usize> = few.items().into_iter().copied().collect();
+            if values.len() > 1000 {
+                assert_eq!(kept, ends(&values), "{many}");
+                assert_eq!(kept.len(), 2 * END);
+            } else {
+                assert_eq!(kept, (0..values.len()).collect::<Vec<_>>());
+            }
+            assert_eq!(few.get(kept[0]), Some(&kept[0]));
+        }
     }
 
     #[test]

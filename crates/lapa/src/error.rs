@@ -142,10 +142,11 @@ impl From<EntropyError> for FederationError {
 #[error(
     "model.name = {} on images of {rows}×{cols} in {classes} classes needs about {needed} bytes, \
      and {allowed} are allowed: {model_bytes} for {parameters} parameters, {update_bytes} for the \
-     updates of {updates} devices at a time, {buffer_bytes} for batches of up to {batch} images on \
+     updates of {updates} devices at a time{}, {buffer_bytes} for batches of up to {batch} images on \
      {threads} threads. Use smaller images or another model; or lower run.participation, \
      learn.batch_fraction or run.threads",
-    serde_json::to_string(model).unwrap_or_default()
+    serde_json::to_string(model).unwrap_or_default(),
+    reader.as_ref().map_or_else(String::new, |reader| format!(" ({reader} needs each of them)"))
 )]
 pub struct TooLarge {
     /// `model.name`
@@ -162,6 +163,8 @@ pub struct TooLarge {
     pub model_bytes: u64,
     /// Updates at a time.
     pub updates: usize,
+    /// Key and value of what needs each of them.
+    pub reader: Option<String>,
     /// Bytes for them.
     pub update_bytes: u64,
     /// Images of the largest batch.

@@ -136,6 +136,8 @@ fn shared_records_are_refused_where_each_must_be_on_one_device() {
     let error = Simulation::new(experiment(&many), digits(2000, 100)).err().unwrap();
     let FederationError::TooLarge(error) = error else { panic!("{error}") };
     assert_eq!(error.updates, 130_000);
+    let kept = "the updates of 130000 devices at a time (`aggregate.rule` = \"fedadp\" needs each of them)";
+    assert!(error.to_string().contains(kept), "{error}");
     let few = ["partition.virtual.devices=130000", "model.name=cnn"];
     assert!(Simulation::new(experiment(&few), digits(2000, 100)).is_ok());
 }

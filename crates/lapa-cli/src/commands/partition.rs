@@ -8,7 +8,7 @@ use lapa::partition::{Records, Row};
 use serde_json::json;
 
 use crate::failure::{CommandResult, Failure};
-use crate::output::{self, Formatted, PlotFolder, count, paths};
+use crate::output::{self, Formatted, MOST_LISTED, PlotFolder, count, paths};
 use crate::progress::{Mode, patiently};
 
 /// Show how the samples and labels are split over the devices.
@@ -23,10 +23,11 @@ pub struct Arguments {
     plots: PlotFolder,
     #[command(flatten)]
     formatted: Formatted,
+    /// List all devices; else, of more than 60 (1,000 as JSON), those with the most and the fewest
+    /// samples, and quantiles.
+    #[arg(long)]
+    all: bool,
 }
-
-/// Devices that are drawn, and listed as JSON; of more, the plot counts sizes, and the list is the table's.
-const MOST_DRAWN: usize = 1000;
 
 pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(false);
@@ -38,9 +39,8 @@ pub fn execute(arguments: Arguments) -> CommandResult {
     })?;
     let sizes: Vec<f64> = records.sizes().into_iter().map(f64::from).collect();
     let row = |device: usize| records.row(device as u32, labels, data.classes);
-    let listed =
-        if sizes.len() > MOST_DRAWN { output::ends(&sizes) } else { (0..sizes.len()).collect() };
-    let rows: Vec<Row> = listed.into_iter().map(row).collect();
+    let all = arguments.all;
+    let rows: Vec<Row> = output::listed(&sizes, all).into_iter().map(row).collect();
     let plots = patiently(mode, "drawing", || draw(&rows, &sizes, &arguments.plots.out))?;
     let samples: f64 = sizes.iter().sum();
     let value = json!({
@@ -50,13 +50,16 @@ pub fn execute(arguments: Arguments) -> CommandResult {
         "sizes": Quantiles::of(sizes.iter().copied()),
         "plots": plots,
     });
-    output::print(arguments.formatted.format, &value, || text(data.classes, &sizes, row, &plots))
+    output::print(arguments.formatted.format, &value, || {
+        text(data.classes, (&sizes, all), row, &plots)
+    })
 }
 
 fn draw(rows: &[Row], sizes: &[f64], folder: &Path) -> Result<[PathBuf; 2], Failure> {
     super::create_folder(folder)?;
     let stem = folder.join("partition");
-    if sizes.len() > rows.len() {
+    // Of more, bars would be thinner than a line.
+    if sizes.len() > MOST_LISTED {
         return Ok(lapa_report::plot::plot_sizes(sizes, &stem)?);
     }
     let counts: Vec<Vec<u32>> = rows.iter().map(|row| row.label_counts.clone()).collect();
@@ -64,7 +67,12 @@ fn draw(rows: &[Row], sizes: &[f64], folder: &Path) -> Result<[PathBuf; 2], Fail
 }
 
 /// Samples, and the share of each label in percent.
-fn text(labels: usize, sizes: &[f64], row: impl Fn(usize) -> Row, plots: &[PathBuf; 2]) -> String {
+fn text(
+    labels: usize,
+    (sizes, all): (&[f64], bool),
+    row: impl Fn(usize) -> Row,
+    plots: &[PathBuf; 2],
+) -> String {
     let titles: Vec<String> = (0..labels).map(|label| format!(">{label}")).collect();
     let mut header = vec![">device", "kind", ">samples"];
     header.extend(titles.iter().map(String::as_str));
@@ -78,7 +86,8 @@ fn text(labels: usize, sizes: &[f64], row: impl Fn(usize) -> Row, plots: &[PathB
         cells
     };
     let by: output::By = ("number of samples", |size| size.to_string());
-    let (table, total) = (output::bounded(&header, sizes, by, cells), sizes.iter().sum::<f64>());
+    let (table, total) =
+        (output::bounded(&header, sizes, all, by, cells), sizes.iter().sum::<f64>());
     let devices = count(sizes.len(), "device");
     table + &format!("{total} samples on {devices}; plots: {}\n", paths(plots))
 }

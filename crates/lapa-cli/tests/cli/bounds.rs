@@ -150,6 +150,7 @@ fn a_hopeless_partition_is_refused_after_a_draw() {
     let mut command = lapa(place.path());
     command.args(["partition", "-c", "data.name=synthetic", "-c", "partition.scheme=dirichlet"]);
     let text = failure(command.args(["-c", "partition.dirichlet.devices=19999"]), 2);
+    assert!(text.contains("partition.scheme = \"virtual\""), "{text}");
     assert!(text.contains("every draw (tried: 1) left some of the 19999 devices"), "{text}");
 }
 

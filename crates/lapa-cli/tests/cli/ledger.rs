@@ -303,6 +303,85 @@ fn a_changed_run_cannot_replay_its_releases() {
     assert!(text.contains("config.resolved.toml was changed since"), "{text}");
 }
 
+/// A ledger of devices that release label counts in two rounds, with one of forty noises each, and three
+/// more that only declare a budget. Runs of neighbors have budgets of their own.
+fn of_forty_noises(path: &Path, devices: u32) {
+    use lapa_privacy::ledger::{DataKey, DeclaredBudget, Ledger, Repeat, Request};
+    use lapa_privacy::{Adjacency, Event, Histogram, NoiseKind};
+    let mut ledger = Ledger::open(path).unwrap();
+    let data = DataKey { data: "data".into(), partition: "partition".into() };
+    let (kind, capacity) = (String::from("\"none\""), f64::INFINITY);
+    let budget = |device: u32| {
+        let epsilon = f64::from(1 + device / 500);
+        (device, DeclaredBudget { kind: kind.clone(), epsilon, delta: 1e-5, capacity })
+    };
+    ledger.begin_run("run", &data, &(0..devices + 3).map(budget).collect::<Vec<_>>()).unwrap();
+    for round in [1, 2] {
+        let request = |device| Request { device, cost: 1.0 };
+        let requests: Vec<_> = (0..devices).map(request).collect();
+        let offers = ledger.offer("run", round, Repeat::Replay, 0.0, &requests).unwrap();
+        let release = |device: u32| {
+            let sigma = f64::from(2 + device % 40);
+            let (adjacency, noise) = (Adjacency::ZeroOut, NoiseKind::Gaussian);
+            (Event::Histogram(Histogram { adjacency, noise, sigma }), 1.0)
+        };
+        offers.record((0..devices).map(release)).unwrap();
+    }
+}
+
+/// Each device of a large ledger has the figures that a small ledger, shown in full, has for its noise.
+#[test]
+fn a_ledger_of_many_devices_is_told_in_few_words_that_are_those_of_a_small_one() {
+    let place = TempDir::new().unwrap();
+    let place = place.path();
+    of_forty_noises(&place.join("small.db"), 40);
+    of_forty_noises(&place.join("large.db"), 3000);
+    let told = |arguments: &[&str]| {
+        let output = lapa(place).args(["account", "--ledger"]).args(arguments).assert();
+        stdout(output.success())
+    };
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&told(&[arguments, &["--format", "json"]].concat())).unwrap()
+    };
+    let small = json(&["small.db"]);
+    let [small_rows, few, all] = [&small, &json(&["large.db"]), &json(&["large.db", "--all"])]
+        .map(|value| value["devices"].as_array().unwrap().clone());
+    assert_eq!((small_rows.len(), few.len(), all.len()), (43, 20, 3003));
+    for (row, device) in all.iter().zip(0u32..) {
+        assert_eq!(row["device"], device);
+        let twin = if device < 3000 { device % 40 } else { 40 };
+        let twin = &small_rows[twin as usize];
+        for key in ["runs", "releases", "claimed", "provable", "without_channel", "rdp", "pld"] {
+            assert_eq!(row[key], twin[key], "{device}: {key}");
+        }
+        assert_eq!(row["declared"], f64::from(1 + device / 500));
+    }
+    // 75 devices have each noise; those without releases are counted.
+    let large = json(&["large.db"]);
+    assert_eq!((&large["count"], &large["unlisted"]), (&3000.into(), &3.into()));
+    let provable: Vec<f64> = small_rows[..40].iter().map(|row| number(&row["provable"])).collect();
+    assert!(provable.is_sorted_by(|a, b| a > b));
+    assert_eq!(number(&large["provable"]["max"]), provable[0]);
+    assert_eq!(number(&large["provable"]["min"]), provable[39]);
+    let median = number(&large["provable"]["median"]);
+    assert!(provable[20] <= median && median <= provable[19], "{median}");
+    let devices = |rows: &[Value]| -> Vec<u64> {
+        rows.iter().map(|row| row["device"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(devices(&few[..10]), (0..10).map(|i| 40 * i).collect::<Vec<_>>());
+    assert_eq!(devices(&few[10..]), (65..75).map(|i| 40 * i + 39).collect::<Vec<_>>());
+
+    let text = told(&["large.db"]);
+    assert!(text.lines().count() < 50 && text.contains("the 10 of 3000 devices"), "{text}");
+    assert!(text.contains("3 more devices declared a budget and released nothing"), "{text}");
+    let text = told(&["large.db", "--all"]);
+    let rows = text.lines().filter(|line| line.trim_start().starts_with("data "));
+    assert_eq!(rows.count(), 1 + 3003, "a heading and the devices");
+    let calculated = ["account", "--sigma", "1", "--rounds", "1", "--delta", "1e-5", "--all"];
+    let refused = failure(lapa(place).args(calculated), 2);
+    assert!(refused.contains("--all"), "{refused}");
+}
+
 /// Of many devices, those that released nothing are counted, and of the others the ends are shown.
 #[test]
 fn idle_devices_do_not_hide_the_worst() {

@@ -23,7 +23,8 @@ const KEYS: [&str; 12] = [
 fn rows(folder: &Path, flags: &[&str]) -> Vec<Value> {
     let mut command = lapa_alone(folder);
     let value = stdout_json(command.args(["link", "--format", "json"]).args(flags));
-    value.as_array().unwrap().clone()
+    // Sweeps are lists.
+    value.get("devices").unwrap_or(&value).as_array().unwrap().clone()
 }
 
 fn number(row: &Value, key: &str) -> f64 {
@@ -160,6 +161,45 @@ fn the_table_explains_itself() {
     let shown: Vec<f64> = [&lines[2..12], &lines[13..23]].concat().into_iter().map(sinr).collect();
     assert!(lines[12].trim().starts_with('…'), "{text}");
     assert!(shown.is_sorted_by(|a, b| a >= b), "{text}");
+}
+
+/// Of more than a thousand devices JSON has the ends, quantiles and a histogram; `--all` lists them.
+#[test]
+fn many_links_are_few_numbers() {
+    let place = TempDir::new().unwrap();
+    let many = ["-c", "partition.scheme=virtual", "-c", "partition.virtual.devices=1200"];
+    let part = ["-c", "run.participation=0.1"];
+    let json = |flags: &[&str]| {
+        let mut command = lapa_alone(place.path());
+        stdout_json(command.args(["link", "--format", "json"]).args(many).args(flags))
+    };
+    let (few, all) = (json(&[]), json(&["--all"]));
+    let rows = |value: &Value| value["devices"].as_array().unwrap().clone();
+    let (ends, list) = (rows(&few), rows(&all));
+    assert_eq!((ends.len(), list.len()), (20, 1200));
+    let mut ordered = list.clone();
+    ordered.sort_by(|a, b| number(b, "sinr_db").total_cmp(&number(a, "sinr_db")));
+    assert_eq!(ends, [&ordered[..10], &ordered[1190..]].concat());
+    for key in ["count", "sinr_db", "ser", "histogram"] {
+        assert_eq!(few[key], all[key], "{key}");
+    }
+    assert_eq!(few["count"], 1200);
+    assert_eq!(few["sinr_db"]["max"], ordered[0]["sinr_db"]);
+    let steps = few["histogram"].as_array().unwrap();
+    assert!(steps.len() < 50);
+    for step in steps {
+        let [from, to] = [0, 1].map(|end| step["sinr_db"][end].as_f64().unwrap());
+        let inside = |row: &&Value| (from..to).contains(&number(row, "sinr_db"));
+        assert_eq!(step["devices"], list.iter().filter(inside).count(), "{step}");
+    }
+    let total: u64 = steps.iter().map(|step| step["devices"].as_u64().unwrap()).sum();
+    assert_eq!(total, 1200);
+    let show = |flags: &[&str]| {
+        stdout(lapa_alone(place.path()).arg("link").args(many).args(part).args(flags).assert())
+    };
+    let (text, long) = (show(&[]), show(&["--all"]));
+    assert!(text.lines().count() < 40 && long.lines().count() > 1200, "{text}");
+    assert!(text.contains("run.participation = 0.1: 120 of these devices in each round"), "{text}");
 }
 
 /// The noise power that the paper prints, 10⁻³ W, is louder than any device.

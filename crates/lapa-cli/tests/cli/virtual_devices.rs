@@ -82,14 +82,77 @@ fn what_no_machine_can_hold_is_refused_with_its_numbers() {
             "partition.virtual.samples=201",
             &["201 samples", "at most 200", "lower partition.virtual.samples"],
         ),
+        ("partition.mix.iid=4000000000", &["4000000000", "248.0 GB", "lower partition.mix.iid"]),
+        (
+            "control.power=ddpg",
+            &[
+                "`control.power` = \"ddpg\"",
+                "each of 1000000 devices",
+                "at most 250000",
+                "\"equal\"",
+            ],
+        ),
+        (
+            "privacy.allocator=lapa",
+            &["1000000 devices at a time", "`privacy.allocator` = \"lapa\"", "run.participation"],
+        ),
+        (
+            "aggregate.rule=fedadp",
+            &["1000000 devices at a time", "`aggregate.rule` = \"fedadp\"", "run.participation"],
+        ),
+        (
+            "transmit.uplink=signal",
+            &["1000000 devices at a time", "`transmit.uplink` = \"signal\"", "run.participation"],
+        ),
         ("aggregate.rule=wasserstein", &["1000000 devices", "250 MB", "\"fedavg\""]),
     ] {
         let mut run = run_many(place.path());
-        run.args(["-c", "partition.virtual.devices=1000000"]);
+        run.args(["-c", "partition.virtual.devices=1000000", "-c", "model.name=mlp"]);
+        run.args(["-c", "run.participation=1", "-c", "run.rounds=60"]);
         let text = failure(run.args(["-c", change]), 2);
         for part in parts {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
     assert_eq!(names(place.path()), before);
+}
+
+/// Schemes that deal each sample to one device name the one that does not.
+#[test]
+fn more_devices_than_samples_are_sent_to_virtual() {
+    let place = TempDir::new().unwrap();
+    for scheme in ["iid", "shards", "dirichlet"] {
+        let mut command = lapa(place.path());
+        command.args(["partition", "-c", "data.name=synthetic"]);
+        command.args(["-c", &format!("partition.scheme={scheme}")]);
+        let text = failure(command.args(["-c", &format!("partition.{scheme}.devices=20001")]), 2);
+        for part in [
+            &format!("`partition.{scheme}.devices` = 20001: expected at most 20000"),
+            "partition.scheme = \"virtual\"",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}
+
+/// Rules, allocators and uplinks that need each update of a large round say so and what it takes.
+#[test]
+fn kept_updates_are_told() {
+    let told = |change: &str| {
+        let place = TempDir::new().unwrap();
+        write_private(place.path());
+        let mut run = run_many(place.path());
+        let run = run.args(["--quiet", "-c", "run.rounds=1", "-c", change]);
+        one_line(&run.assert().success().get_output().stderr)
+    };
+    // 200 updates of 650 parameters, four bytes each.
+    for (change, reader) in [
+        ("aggregate.rule=fedadp", "`aggregate.rule` = \"fedadp\""),
+        ("privacy.allocator=lapa", "`privacy.allocator` = \"lapa\""),
+    ] {
+        let text = told(change);
+        let part = format!("{reader} needs every update of a round: 200 of them take 1 MB");
+        assert!(text.contains(&part), "{text}");
+    }
+    assert!(!told("aggregate.rule=fedavg").contains("needs every update"));
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lapa::blame::{Blame, Kind};
-use lapa::config::ConfigError;
+use lapa::config::{ConfigError, MOST_FITTED, PilotTooLarge};
 use lapa::error::FederationError;
 use lapa::files::FileError;
 use lapa::optimize::ddpg::SavedError;
@@ -52,15 +52,14 @@ pub enum PhaseError {
     )]
     NoAmplitudes,
     /// A pilot that memory should not hold.
+    #[error(transparent)]
+    TooLong(#[from] PilotTooLarge),
+    /// More powers than a configuration holds.
     #[error(
-        "`run.rounds` = {rounds} with {devices} devices: a pilot run records each round \
-         and device; the limit is {} records, and this makes {}",
-        super::MOST_CELLS,
-        u64::from(*rounds) * u64::from(*devices)
+        "powers are fitted to each of {devices} devices: expected at most {MOST_FITTED}, whose powers take \
+         7 MB of the 8 MiB that a configuration may have; use fewer devices"
     )]
-    TooLong {
-        /// Rounds.
-        rounds: u32,
+    TooManyPowers {
         /// Devices.
         devices: u32,
     },

@@ -15,7 +15,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use lapa::atomic::{write_atomically, write_json};
-use lapa::config::{Access, BoundForm, Experiment, Pilot as PilotData, Powers};
+use lapa::config::{
+    Access, BoundForm, Experiment, MOST_FITTED, Pilot as PilotData, PilotTooLarge, Powers,
+};
 use lapa::data::Dataset;
 use lapa::error::FederationError;
 use lapa::files;
@@ -123,10 +125,6 @@ fn absolute(experiment: Experiment) -> Result<Experiment, PhaseError> {
     })?)
 }
 
-/// Rounds times devices of a pilot, at most. Records, trace and problem have some hundred bytes for
-/// each.
-pub const MOST_CELLS: u64 = 10_000_000;
-
 /// Refuses what would fail after the pilot, before anything is spent.
 pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
     if !experiment.transmit.uplink.is_analog() {
@@ -136,9 +134,10 @@ pub fn check(experiment: &Experiment) -> Result<(), PhaseError> {
         return Err(PhaseError::NoNoise);
     }
     let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
-    if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
-        return Err(PhaseError::TooLong { rounds, devices });
+    if devices > MOST_FITTED {
+        return Err(PhaseError::TooManyPowers { devices });
     }
+    PilotTooLarge::check(rounds, devices)?;
     if let Some(optimizer) = experiment.control.optimizers.get(experiment.control.power) {
         optimizer.check(devices as usize)?;
     }

@@ -124,21 +124,33 @@ impl Ledger {
         self.each("AND id <= (SELECT earlier FROM run WHERE run = ?)", [run], read)
     }
 
-    /// Reads all releases one by one, in the order they were recorded.
-    pub fn each_release<E: From<LedgerError>>(
+    /// Reads all releases one by one, by data and device, those of a device in the order they were
+    /// recorded.
+    pub fn each_by_device<E: From<LedgerError>>(
         &self,
-        read: impl FnMut(Entry) -> Result<(), E>,
+        mut read: impl FnMut(Entry) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.each("", [], read)
+        let sql = "SELECT data, device FROM account ORDER BY data, device";
+        let mut accounts = self.conn.prepare(sql).at(&self.path)?;
+        let mut rows = accounts.query([]).at(&self.path)?;
+        // By the index over runs and devices.
+        let only = "AND run IN (SELECT run FROM run WHERE data = ?) AND device = ?";
+        while let Some(row) = rows.next().at(&self.path)? {
+            let account: rusqlite::Result<(String, u32)> = row.try_into();
+            let (data, device) = account.at(&self.path)?;
+            self.each(only, params![data, device], &mut read)?;
+        }
+        Ok(())
     }
 
     /// All releases, in the order they were recorded.
     pub fn releases(&self) -> Result<Vec<Entry>, LedgerError> {
         let mut all = Vec::new();
-        self.each_release(|entry| {
+        let keep = |entry| {
             all.push(entry);
             Ok::<_, LedgerError>(())
-        })?;
+        };
+        self.each("", [], keep)?;
         Ok(all)
     }
 

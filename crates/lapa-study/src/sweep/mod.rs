@@ -17,7 +17,7 @@ use crate::cell::Cell;
 /// Cells that a sweep has at most.
 pub const MOST_CELLS: usize = 100_000;
 /// Records of devices that a cell keeps until its end, at most.
-pub const MOST_RECORDS: u64 = lapa_control::phases::MOST_CELLS;
+pub const MOST_RECORDS: u64 = lapa::config::MOST_CELLS;
 
 /// A grid, and the experiment at each of its points.
 #[derive(Clone, Debug)]

@@ -72,6 +72,46 @@ impl Default for Control {
     }
 }
 
+/// Devices with a fitted power, at most: numbers of up to 28 characters in a file of 8 MiB.
+pub const MOST_FITTED: u32 = 250_000;
+/// Rounds times devices of a pilot, at most.
+pub const MOST_CELLS: u64 = 10_000_000;
+/// Bytes of a round and device of a pilot: its record, and its numbers in trace and problem.
+const CELL_BYTES: u64 = 256;
+
+/// A run that is recorded round by round and device by device, and is too large for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`run.rounds` = {rounds} with {devices} devices: each round and device is recorded for a pilot, \
+     which makes {} records of about {:.1} GB; the limit is {MOST_CELLS} ({:.1} GB): lower run.rounds or the \
+     number of devices",
+    self.cells(),
+    gigabytes(self.cells()),
+    gigabytes(MOST_CELLS)
+)]
+pub struct PilotTooLarge {
+    /// Rounds.
+    pub rounds: u32,
+    /// Devices.
+    pub devices: u32,
+}
+
+impl PilotTooLarge {
+    /// Refuses a pilot of more than [`MOST_CELLS`].
+    pub fn check(rounds: u32, devices: u32) -> Result<(), Self> {
+        let pilot = Self { rounds, devices };
+        if pilot.cells() > MOST_CELLS { Err(pilot) } else { Ok(()) }
+    }
+
+    fn cells(&self) -> u64 {
+        u64::from(self.rounds) * u64::from(self.devices)
+    }
+}
+
+fn gigabytes(cells: u64) -> f64 {
+    (cells * CELL_BYTES) as f64 / 1e9
+}
+
 impl Control {
     /// P_max/K, or P_0 (`most_w`) where that is less: what all devices send with unless powers are
     /// given or optimized. (`equal` and `full` differ only in how they get there.)

@@ -57,8 +57,7 @@ pub struct Experiment {
     pub observe: Observe,
 }
 
-/// Devices of a round from which on they are many: metrics have quantiles in place of lists, and a
-/// transcript that nobody reads is not kept.
+/// Devices of a round from which on quantiles stand in for lists of them.
 pub(crate) const MANY_DEVICES: usize = 100;
 
 /// The parts of a run, as the experiment sets them.
@@ -98,7 +97,7 @@ impl Experiment {
     }
 
     /// Devices of a round, out of `all`.
-    pub(crate) fn taking_part(&self, all: usize) -> usize {
+    pub fn taking_part(&self, all: usize) -> usize {
         ((self.run.participation * all as f64).round() as usize).clamp(1, all.max(1))
     }
 }

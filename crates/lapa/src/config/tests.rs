@@ -253,7 +253,7 @@ fn impossible_values_are_refused_and_the_edges_accepted() {
             "1 0.5 1e-6",
             "a finite number from 1e-6 to 1000000000000.0",
         ),
-        ("partition.mix.iid", "-1 1000001", "0 15", "a whole number from 0 to 1000000"),
+        ("partition.mix.iid", "-1 0.5", "0 15", "a whole number from 0 to 1000000"),
     ];
     for (key, bad, good, allowed) in ranges {
         for value in bad.split(' ') {

@@ -5,7 +5,7 @@ use super::document::Document;
 use super::error::ConfigError;
 use super::moved::{alias, moved, withdrawn};
 use super::schema::{NONE, OPTIONAL, allowed, alternatives, properties, words};
-use crate::partition::{IDLE_BYTES, MOST_DEVICES};
+use crate::partition::crowd;
 use serde_json::Value;
 use std::borrow::Cow;
 use toml::Spanned;
@@ -167,7 +167,7 @@ fn refused(document: &Document, rule: &Value, path: &str, value: &Spanned<DeValu
     let message = format!("`{path}` {shown}: expected {}", allowed(rule));
     let text = value.get_ref().as_str();
     let instead = text.and_then(|text| withdrawn(path, text)).map(Into::into);
-    let help = instead.or_else(|| crowd(path, value.get_ref())).or_else(|| {
+    let help = instead.or_else(|| crowded(path, value.get_ref())).or_else(|| {
         let guess = nearest(text?, words(rule).unwrap_or_default())?;
         Some(format!("did you mean \"{guess}\"?"))
     });
@@ -175,16 +175,12 @@ fn refused(document: &Document, rule: &Value, path: &str, value: &Spanned<DeValu
 }
 
 /// The memory of more devices than there may be.
-fn crowd(path: &str, value: &DeValue) -> Option<String> {
+fn crowded(path: &str, value: &DeValue) -> Option<String> {
     let DeValue::Integer(integer) = value else { return None };
     let devices = u64::from_str_radix(integer.as_str(), integer.radix()).ok()?;
-    let counts = path.starts_with("partition.") && path.ends_with(".devices");
-    (counts && devices > MOST_DEVICES.into()).then(|| {
-        format!(
-            "this many devices take {:.1} GB even if none of them takes part; lower {path}",
-            (devices.saturating_mul(IDLE_BYTES)) as f64 / 1e9
-        )
-    })
+    let count = path.strip_prefix("partition.")?;
+    let counts = count.ends_with(".devices") || ["mix.iid", "mix.non_iid"].contains(&count);
+    Some(format!("{}; lower {path}", crowd(devices).filter(|_| counts)?))
 }
 
 fn unknown(

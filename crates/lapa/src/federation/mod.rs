@@ -87,7 +87,7 @@ impl Federation {
     pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         let mut warnings = self.books.take_warnings();
         warnings.append(&mut self.radio.take_warnings());
-        warnings.extend(self.station.take_warning());
+        warnings.append(&mut self.station.take_warnings());
         warnings
     }
 

@@ -42,6 +42,10 @@ impl PartitionScheme for Dirichlet {
         self.devices
     }
 
+    fn devices_key(&self) -> &'static str {
+        "`partition.dirichlet.devices`"
+    }
+
     fn plan(&self, supply: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError> {
         let concentration = self.concentration;
         let devices = self.devices as usize;

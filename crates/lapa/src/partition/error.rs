@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::MOST_DEVICES;
+use super::{IDLE_BYTES, MOST_DEVICES};
 
 /// A partition that the training set does not allow. The texts name the keys to change.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -13,10 +13,13 @@ pub enum PartitionError {
 
     /// Some device would stay empty.
     #[error(
-        "{devices} devices are more than the {samples} training samples: every device needs at \
-         least one"
+        "{key} = {devices}: expected at most {samples}, the number of training samples, since every \
+         device needs one of its own; use fewer devices, or partition.scheme = \"virtual\", whose \
+         devices share records"
     )]
     MoreDevicesThanSamples {
+        /// Key of the number of devices.
+        key: &'static str,
         /// Devices asked for.
         devices: u32,
         /// Samples in the training set.
@@ -86,9 +89,10 @@ pub enum PartitionError {
 
     /// Too few devices, or too many.
     #[error(
-        "`partition.mix.iid` = {iid} and `partition.mix.non_iid` = {non_iid} make {} devices: \
-         expected from 1 to {MOST_DEVICES}",
-        u64::from(*iid) + u64::from(*non_iid)
+        "`partition.mix.iid` = {iid} and `partition.mix.non_iid` = {non_iid} make {devices} devices: \
+         expected from 1 to {MOST_DEVICES}{}",
+        crowd(sum(*iid, *non_iid)).map_or_else(String::new, |memory| format!(" ({memory})")),
+        devices = sum(*iid, *non_iid)
     )]
     Mix {
         /// IID devices.
@@ -100,8 +104,9 @@ pub enum PartitionError {
     /// The Dirichlet draws always leave a device without samples.
     #[error(
         "with `partition.dirichlet.concentration` = {concentration}, every draw (tried: {draws}) left some of the \
-         {devices} devices without any of the {samples} samples: raise the concentration or use \
-         fewer devices"
+         {devices} devices (`partition.dirichlet.devices`) without any of the {samples} samples: raise \
+         the concentration, use fewer devices, or partition.scheme = \"virtual\", whose devices share \
+         records"
     )]
     EmptyDevice {
         /// Concentration of the Dirichlet distribution.
@@ -120,8 +125,9 @@ pub enum PartitionError {
 
     /// The shards would be empty, or there would be none.
     #[error(
-        "{devices} devices with `partition.shards.per_device` = {per_device} each: expected at least one \
-         shard per device, and no more shards in total than the {samples} training samples"
+        "`partition.shards.devices` = {devices} with `partition.shards.per_device` = {per_device} each: \
+         expected at least one shard per device, and no more shards in total than the {samples} training \
+         samples; use fewer of either, or partition.scheme = \"virtual\", whose devices share records"
     )]
     Shards {
         /// Devices asked for.
@@ -161,6 +167,18 @@ pub enum PartitionError {
         /// Its second number.
         max: u32,
     },
+}
+
+fn sum(iid: u32, non_iid: u32) -> u64 {
+    u64::from(iid) + u64::from(non_iid)
+}
+
+/// Memory of more devices than there may be, in words.
+pub(crate) fn crowd(devices: u64) -> Option<String> {
+    (devices > MOST_DEVICES.into()).then(|| {
+        let bytes = devices.saturating_mul(IDLE_BYTES) as f64;
+        format!("this many devices take {:.1} GB even if none of them takes part", bytes / 1e9)
+    })
 }
 
 impl PartitionError {

@@ -34,6 +34,10 @@ impl PartitionScheme for Iid {
         self.devices
     }
 
+    fn devices_key(&self) -> &'static str {
+        "`partition.iid.devices`"
+    }
+
     fn check(&self) -> Result<(), PartitionError> {
         self.samples.map_or(Ok(()), |range| valid("iid.samples", range).map(drop))
     }

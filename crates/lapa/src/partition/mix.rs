@@ -61,6 +61,10 @@ impl PartitionScheme for Mix {
         self.iid.saturating_add(self.non_iid)
     }
 
+    fn devices_key(&self) -> &'static str {
+        "`partition.mix.iid` + `partition.mix.non_iid`"
+    }
+
     fn check(&self) -> Result<(), PartitionError> {
         let Self { iid, non_iid, .. } = *self;
         if !(1..=MOST_DEVICES).contains(&self.devices()) {

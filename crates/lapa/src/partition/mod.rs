@@ -19,6 +19,7 @@ mod virtual_devices;
 
 pub use dirichlet::Dirichlet;
 pub use error::PartitionError;
+pub(crate) use error::crowd;
 pub use iid::Iid;
 pub use mix::Mix;
 pub use records::Records;
@@ -64,6 +65,11 @@ impl Default for Scheme {
 pub trait PartitionScheme {
     /// Number of devices K.
     fn devices(&self) -> u32;
+
+    /// Key of the number of devices, as errors show it.
+    fn devices_key(&self) -> &'static str {
+        "the number of devices"
+    }
 
     /// Samples of each label for each device; `supply` has the number of samples of each label.
     fn plan(&self, supply: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError>;
@@ -154,7 +160,8 @@ pub fn partition(
         return Err(PartitionError::NoDevices);
     }
     if devices as usize > labels.len() {
-        return Err(PartitionError::MoreDevicesThanSamples { devices, samples: labels.len() });
+        let (key, samples) = (scheme.devices_key(), labels.len());
+        return Err(PartitionError::MoreDevicesThanSamples { key, devices, samples });
     }
     let mut pools = vec![Vec::new(); classes];
     for (index, &label) in (0..).zip(labels) {

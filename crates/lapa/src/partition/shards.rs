@@ -34,6 +34,10 @@ impl PartitionScheme for Shards {
         self.devices
     }
 
+    fn devices_key(&self) -> &'static str {
+        "`partition.shards.devices`"
+    }
+
     fn plan(&self, supply: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError> {
         let shards = u64::from(self.devices) * u64::from(self.per_device);
         let samples = total(supply);

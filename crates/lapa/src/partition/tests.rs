@@ -303,7 +303,9 @@ fn refusals_give_the_numbers() {
     refuses(&iid(0), "the partition has no devices: at least 1 is needed");
     refuses(
         &iid(60_001),
-        "60001 devices are more than the 60000 training samples: every device needs at least one",
+        "`partition.iid.devices` = 60001: expected at most 60000, the number of training samples, \
+         since every device needs one of its own; use fewer devices, or partition.scheme = \"virtual\", \
+         whose devices share records",
     );
     refuses(
         &mix(5, 10, [1, 11], LARGE),
@@ -330,7 +332,8 @@ fn refusals_give_the_numbers() {
     refuses(
         &dirichlet(500, 0.001),
         "with `partition.dirichlet.concentration` = 0.001, every draw (tried: 2) left some of the 500 devices \
-         without any of the 60000 samples: raise the concentration or use fewer devices",
+         (`partition.dirichlet.devices`) without any of the 60000 samples: raise the concentration, use \
+         fewer devices, or partition.scheme = \"virtual\", whose devices share records",
     );
     refuses(
         &dirichlet(5, f64::NAN),
@@ -338,8 +341,9 @@ fn refusals_give_the_numbers() {
     );
     refuses(
         &Shards { devices: 15, per_device: 6000 },
-        "15 devices with `partition.shards.per_device` = 6000 each: expected at least one shard per device, \
-         and no more shards in total than the 60000 training samples",
+        "`partition.shards.devices` = 15 with `partition.shards.per_device` = 6000 each: expected at least one \
+         shard per device, and no more shards in total than the 60000 training samples; use fewer of either, \
+         or partition.scheme = \"virtual\", whose devices share records",
     );
     refuses(
         &Iid { samples: Some([4, 3]), ..iid(5) },

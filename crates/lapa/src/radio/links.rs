@@ -32,7 +32,7 @@ pub enum LinkError {
     #[error(
         "{devices} devices that send in one round, with `radio.antennas` = {antennas}, make {} channel \
          coefficients, which take {:.1} GiB: at most {MOST_COEFFICIENTS} ({} GiB) are allowed; lower \
-         run.participation, the number of devices or radio.antennas",
+         run.participation (`lapa link` takes all devices), the number of devices or radio.antennas",
         devices * antennas,
         (devices * antennas * COEFFICIENT) as f64 / GIB as f64,
         MOST_COEFFICIENTS * COEFFICIENT / GIB

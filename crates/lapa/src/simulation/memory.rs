@@ -1,9 +1,9 @@
 //! Memory of a simulation, counted before any of it is taken.
 
-use crate::config::{BatchSampling, Experiment, MANY_DEVICES, Update};
+use crate::config::{BatchSampling, Experiment, Update};
 use crate::error::{FederationError, Result, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
-use crate::radio::UplinkConfig;
+use crate::station::{LARGE_TRANSCRIPT, reader_of_updates};
 
 use super::devices::BLOCK;
 
@@ -23,10 +23,11 @@ pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
 /// Updates of a round that are in memory at a time: all of them if something reads them, else a block.
 pub(crate) fn updates(experiment: &Experiment, devices: usize, threads: usize) -> usize {
     let all = experiment.taking_part(devices);
-    let reads = experiment.aggregate.rule.build(0).reads_updates()
-        || experiment.privacy.as_ref().is_some_and(|privacy| !privacy.allocator.is_fixed())
-        || matches!(experiment.transmit.uplink, UplinkConfig::Signal(_));
-    if reads || all < MANY_DEVICES { all } else { all.min(BLOCK * threads) }
+    if reader_of_updates(experiment).is_some() || all < LARGE_TRANSCRIPT {
+        all
+    } else {
+        all.min(BLOCK * threads)
+    }
 }
 
 /// Fails where the model, the updates of a round and the buffers are beyond [`MOST_BYTES`].
@@ -75,6 +76,7 @@ pub(crate) fn check_memory(
         parameters: q,
         model_bytes,
         updates,
+        reader: reader_of_updates(experiment).filter(|_| updates > 1),
         update_bytes,
         batch,
         threads,

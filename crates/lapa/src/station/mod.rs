@@ -6,18 +6,20 @@
 
 mod allocator;
 mod inbox;
+mod kept;
 
 use lapa_privacy::allocate::{Allocator, AllocatorState, Ask, DeviceTranscript, Transcript};
 use rand::seq::index;
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 use crate::budget::{Books, PrivacyError};
-use crate::config::{Experiment, MANY_DEVICES, Start};
+use crate::config::{Experiment, Start};
 use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
 use crate::radio::{Link, Received, Selection};
 use crate::seed::{Purpose, stream};
 pub(crate) use inbox::Inbox;
+pub(crate) use kept::reader_of_updates;
 
 /// The base station of a run.
 pub struct Station {
@@ -34,8 +36,13 @@ pub struct Station {
     received: Vec<Received>,
     /// Transcripts are kept, however large.
     keeps_transcript: bool,
+    /// Until it is told.
+    warning: Option<String>,
     round: u32,
 }
+
+/// Updates of a round from which on a transcript that nobody reads is not kept.
+pub(crate) const LARGE_TRANSCRIPT: usize = 100;
 
 /// Costs of a round as the allocator decided them.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +69,7 @@ impl Station {
         let average =
             if experiment.learn.averaging == 0.0 { Vec::new() } else { parameters.clone() };
         Ok(Self {
+            warning: kept::warning(experiment, parameters.len()),
             model: GlobalModel {
                 velocity: vec![0.0; parameters.len()],
                 average,
@@ -153,7 +161,7 @@ impl Station {
 
     /// True if a round's updates are kept: something reads them, or they are few.
     pub(crate) fn keeps_updates(&self, updates: usize) -> bool {
-        updates < MANY_DEVICES
+        updates < LARGE_TRANSCRIPT
             || self.keeps_transcript
             || self.weighting.rule().reads_updates()
             || self.allocator.as_ref().is_some_and(|allocator| allocator.reads_updates())
@@ -290,9 +298,10 @@ impl Station {
         Some(evaluator.evaluate(evaluated, statistics))
     }
 
-    /// A warning about the images of the base station, once.
-    pub(crate) fn take_warning(&mut self) -> Option<String> {
-        self.evaluator.as_mut().and_then(Evaluator::take_warning)
+    /// Warnings about the updates and images that are kept here, once.
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
+        let images = self.evaluator.as_mut().and_then(Evaluator::take_warning);
+        self.warning.take().into_iter().chain(images).collect()
     }
 
     /// True if label histograms are needed and have not arrived.

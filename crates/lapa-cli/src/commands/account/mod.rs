@@ -1,6 +1,7 @@
 //! `lapa account`: ε from σ, or σ from ε, by every accountant.
 
 mod calculator;
+mod devices;
 mod ledger;
 
 use std::path::PathBuf;
@@ -57,6 +58,10 @@ pub struct Arguments {
         conflicts_with_all = ["rounds", "sampling_rate", "adjacency", "delta"]
     )]
     ledger: Option<PathBuf>,
+    /// List all devices of the ledger, also those without releases; else, of more than 60 (1,000 as
+    /// JSON), those with the largest and the smallest ε, and quantiles.
+    #[arg(long, conflicts_with_all = ["sigma", "target_epsilon"])]
+    all: bool,
     #[command(flatten)]
     formatted: Formatted,
 }
@@ -106,7 +111,7 @@ fn delta(text: &str) -> Result<f64, String> {
 
 pub fn execute(arguments: Arguments) -> CommandResult {
     if let Some(path) = &arguments.ledger {
-        return ledger::execute(path, arguments.formatted.format);
+        return ledger::execute(path, arguments.all, arguments.formatted.format);
     }
     let (Some(rounds), Some(delta)) = (arguments.rounds, arguments.delta) else {
         return Err(Failure::usage("--rounds and --delta are required"));

@@ -25,12 +25,13 @@ use crate::progress::Mode;
 /// Measure the engine's speed on this machine.
 ///
 /// Gradients and evaluation: the paper's CNN, batches of 400, one core. Rounds: 15 devices of
-/// 3000–5000 samples, batch 10 %, without evaluation and checkpoints. Links: cost of sending the updates
-/// of these devices relative to such a round, and of computing the links of 100,000 devices. Control:
-/// time to evaluate powers over 200 rounds, and DDPG steps (an action and an update each) with hidden
-/// layers and batches of 64 and 256. Scale (only if asked for): private runs over the air with up to a
-/// million devices, each in a process of its own: seconds until its first round, of a round, and
-/// megabytes. Speeds are medians over interleaved repetitions. Compare figures of
+/// 3000–5000 samples, batch 10 %, without evaluation and checkpoints; and the share of evaluations in the
+/// time of the quickstart. Links: cost of sending the updates of these devices relative to such a round,
+/// and of computing the links of 100,000 devices. Control: time to judge powers over 200 rounds, and DDPG
+/// steps (an action and an update each) with hidden layers and batches of 64 and 256. Scale (only if
+/// asked for): private runs over the air with up to a million devices, each in a process of its own:
+/// seconds of start and end (all of the process but its rounds), seconds of a round, peak memory in
+/// megabytes, and the time of a round for each of its devices over that of 15. Speeds are medians over interleaved repetitions. Compare figures of
 /// the same run only: machines and their load differ.
 #[derive(Args)]
 pub struct Arguments {
@@ -52,7 +53,7 @@ pub struct Arguments {
 enum Part {
     /// Gradients, compared with a matrix product.
     Gradient,
-    /// Whole rounds.
+    /// Whole rounds, and evaluation beside them.
     Round,
     /// Transmission over radio links, and the links themselves.
     Links,
@@ -60,7 +61,7 @@ enum Part {
     Control,
     /// Start-up time, loading time, memory.
     Process,
-    /// Hundred to a million devices. Not part of the whole: it takes a minute or two.
+    /// Fifteen to a million devices. Not part of the whole: it takes a minute or two.
     Scale,
 }
 
@@ -274,6 +275,45 @@ fn rounds(bench: &mut Bench<'_>) -> Result<(), Failure> {
     ] {
         bench.add(name, value);
     }
+    evaluation(bench)
+}
+
+/// Part of the quickstart's time that evaluations take, beside its rounds; checkpoints apart.
+fn evaluation(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let quickstart = |flags: &[String]| {
+        Experiment::from_toml(super::QUICKSTART, "quickstart", &super::overrides(flags)?)
+            .map_err(Failure::from)
+    };
+    let every = quickstart(&[])?.run.evaluate_every;
+    // As much noise in a round, and rounds without an end.
+    let experiment = quickstart(&[
+        format!("data.name={}", String::from(bench.data.name.clone())),
+        "run.rounds=100000".into(),
+        "run.evaluate_every=100000".into(),
+        "privacy.epsilon=200".into(),
+        format!("run.threads={}", bench.threads),
+    ])?;
+    let simulation = std::cell::RefCell::new(Simulation::new(experiment, bench.data.clone())?);
+    let mut failed = None;
+    let [rounds, evaluations] = turns(
+        bench.budget,
+        [
+            &mut || {
+                if let Err(error) = simulation.borrow_mut().next_round() {
+                    failed = Some(error);
+                }
+            },
+            &mut || {
+                black_box(simulation.borrow_mut().evaluate());
+            },
+        ],
+    );
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let per_round = median_ratio(&evaluations, &rounds) / f64::from(every);
+    bench.add("evaluation_seconds", median(evaluations));
+    bench.add("evaluation_share", per_round / (1.0 + per_round));
     Ok(())
 }
 

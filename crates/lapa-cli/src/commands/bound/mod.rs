@@ -6,13 +6,13 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use clap::Args;
-use lapa::config::{Entropy, ObserveDevices};
+use lapa::config::{Entropy, ObserveDevices, PilotTooLarge};
 use lapa::observe::{DeviceRecords, RoundRecord};
 use lapa::optimize::PowerChoice;
 use lapa::run::RunError;
 use lapa::simulation::{Event, ExactLoss, ExactLossError, Simulation};
 use lapa_control::bound::{DeviceNoise, Estimates, Point, curvature, outside_theorem};
-use lapa_control::phases::{MOST_CELLS, PhaseError};
+use lapa_control::phases::PhaseError;
 
 use crate::failure::{CommandResult, Failure};
 use crate::output::{self, PlotFolder, Printing};
@@ -74,9 +74,7 @@ pub fn execute(arguments: Arguments) -> CommandResult {
         return Err(ExactLossError::NotASimulation.into());
     }
     let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
-    if u64::from(rounds) * u64::from(devices) > MOST_CELLS {
-        return Err(PhaseError::TooLong { rounds, devices }.into());
-    }
+    PilotTooLarge::check(rounds, devices).map_err(PhaseError::from)?;
     let folder = &arguments.plots.out;
     super::create_folder(folder)?;
     // The bound needs every device.

@@ -16,7 +16,7 @@ use crate::progress::{Mode, patiently};
 ///
 /// Positions and channels depend on the configuration and its seed only; no data set is read.
 /// Prints a table and draws a map of the devices (link.svg, link.png). The links are those of a
-/// round in which all devices transmit. [radio] and [transmit] define them; [aggregate] defines
+/// round in which all devices transmit, whatever run.participation says. [radio] and [transmit] define them; [aggregate] defines
 /// which devices may transmit.
 ///
 ///   region        rectangle of radio.regions in which the device lies, counted from 1
@@ -48,26 +48,31 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     round: u32,
     /// Vary this quantity instead of listing the devices.
-    #[arg(long, value_name = "QUANTITY", value_enum)]
+    #[arg(long, value_name = "QUANTITY", value_enum, conflicts_with = "all")]
     sweep: Option<sweep::Quantity>,
+    /// List all devices; else, of more than 60 (1,000 as JSON), those with the largest and the smallest
+    /// SINR, and quantiles.
+    #[arg(long)]
+    all: bool,
 }
 
 pub fn execute(arguments: Arguments) -> CommandResult {
     let experiment = arguments.source.experiment()?;
-    let Arguments { plots: PlotFolder { out }, formatted: Formatted { format }, round, .. } =
-        arguments;
+    let Arguments {
+        plots: PlotFolder { out }, formatted: Formatted { format }, round, all, ..
+    } = arguments;
     let (mode, what) = (Mode::choose(false), "computing the links");
     if let Some(quantity) = arguments.sweep {
         let sweep = patiently(mode, what, || sweep::Sweep::new(&experiment, round, quantity))?;
         super::create_folder(&out)?;
         return sweep.show(&out, format);
     }
-    let table = patiently(mode, what, || table::Table::new(&experiment, round))?;
+    let table = patiently(mode, what, || table::Table::new(&experiment, round, all))?;
     super::create_folder(&out)?;
     table.show(&out, format)
 }
 
-/// The links of all devices in a round.
+/// The links of all devices in a round, whatever part of them a run asks.
 fn links(experiment: &Experiment, round: u32) -> Result<(Links, Vec<Link>), LinkError> {
     let mut links = Links::new(experiment.setting())?;
     let devices: Vec<u32> = (0..experiment.partition.scheme.devices()).collect();

@@ -1,5 +1,6 @@
 //! A row for each device.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lapa::config::{Experiment, Places};
@@ -8,7 +9,7 @@ use lapa::observe::{Quantiles, number};
 use lapa::radio::{Airtime, AnalogConfig, Link, Links, Threshold, UplinkConfig};
 use lapa_wireless::units::{Db, Dbm, Watt};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Limit, by_limit, limits, rate};
 use crate::failure::{CommandResult, Failure};
@@ -51,7 +52,9 @@ pub struct Table<'a> {
     places: Links,
     links: Vec<Link>,
     limits: Vec<Limit>,
+    /// The devices that are listed.
     rows: Vec<Row>,
+    all: bool,
     coordinates: usize,
     bytes: u64,
     /// Number of devices that send, and the cost of that.
@@ -59,7 +62,8 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub fn new(experiment: &'a Experiment, round: u32) -> Result<Self, Failure> {
+    /// The links of a round; `all` are listed, however many.
+    pub fn new(experiment: &'a Experiment, round: u32, all: bool) -> Result<Self, Failure> {
         let (places, links) = super::links(experiment, round)?;
         let (rows, cols, classes) = SHAPE;
         let network = network(&experiment.model, rows, cols, classes)?;
@@ -73,8 +77,8 @@ impl<'a> Table<'a> {
         let limits = limits(&experiment.aggregate);
         let threshold = experiment.aggregate.threshold;
         let ideal = experiment.transmit.uplink.is_ideal();
-        let all = ideal && threshold == Threshold::None;
-        let sends = |link: &Link| all || link.passes(&threshold);
+        let free = ideal && threshold == Threshold::None;
+        let sends = |link: &Link| free || link.passes(&threshold);
         let row = |link: &Link| -> Result<Row, Failure> {
             let device = link.device;
             let cost = uplink.airtime(&transmit, coordinates, &[*link])?;
@@ -94,11 +98,12 @@ impl<'a> Table<'a> {
                 energy_j: cost.energy.0,
             })
         };
-        let rows = links.iter().map(row).collect::<Result<_, _>>()?;
+        let listed = output::listed(&sinrs(&links), all);
+        let rows = listed.into_iter().map(|i| row(&links[i])).collect::<Result<_, _>>()?;
         let senders: Vec<Link> = links.iter().filter(|link| sends(link)).copied().collect();
         let cost = uplink.airtime(&transmit, coordinates, &senders)?;
         let (bytes, round) = (uplink.bytes(coordinates), (senders.len(), cost));
-        Ok(Self { experiment, places, links, limits, rows, coordinates, bytes, round })
+        Ok(Self { experiment, places, links, limits, rows, all, coordinates, bytes, round })
     }
 
     /// Draws and prints.
@@ -109,7 +114,29 @@ impl<'a> Table<'a> {
         };
         let stem = folder.join("link");
         let plots = lapa_report::plot::plot_links(&self.places, &self.links, regions, &stem)?;
-        output::print(format, &self.rows, || self.text(&plots))
+        let of = |value: fn(&Link) -> f64| Quantiles::of(self.links.iter().map(value));
+        let value = json!({
+            "devices": self.rows,
+            "count": self.links.len(),
+            "sinr_db": of(|link| link.sinr).map(in_db),
+            "ser": of(|link| link.ser),
+            "histogram": self.histogram(),
+            "plots": plots,
+        });
+        output::print(format, &value, || self.text(&plots))
+    }
+
+    /// Number of devices in steps of 5 dB of SINR; those without any stand apart.
+    fn histogram(&self) -> Vec<Value> {
+        let mut steps: BTreeMap<i64, usize> = BTreeMap::new();
+        for link in self.links.iter().filter(|link| link.sinr > 0.0) {
+            *steps.entry((Db::of(link.sinr).0 / STEP_DB).floor() as i64).or_default() += 1;
+        }
+        let step = |(step, count): (i64, usize)| {
+            let from = STEP_DB * step as f64;
+            json!({ "sinr_db": [from, from + STEP_DB], "devices": count })
+        };
+        steps.into_iter().map(step).collect()
     }
 
     fn text(&self, plots: &[PathBuf; 2]) -> String {
@@ -120,15 +147,31 @@ impl<'a> Table<'a> {
             let energy = format!("{:.3e}", row.energy_j);
             COLUMNS.iter().map(|(_, cell)| cell(row)).chain(passes).chain([energy]).collect()
         };
-        // As ratios: decibels of a silent device would spoil a quantile.
-        let sinrs: Vec<f64> = self.links.iter().map(|link| link.sinr).collect();
-        let by: output::By = ("SINR", |sinr| format!("{:.1} dB", Db::of(sinr).0));
         let header: Vec<&str> = header.collect();
-        let mut text = output::bounded(&header, &sinrs, by, |i| cells(&self.rows[i]));
+        let by: output::By = ("SINR", |sinr| format!("{:.1} dB", Db::of(sinr).0));
+        // All devices are listed, or those that the table shows.
+        let at = |i: usize| match self.rows.len() == self.links.len() {
+            true => self.rows.get(i),
+            false => self.rows.iter().find(|row| row.device as usize == i),
+        };
+        let cells = |i: usize| at(i).map(cells).unwrap_or_default();
+        let mut text = output::bounded(&header, &sinrs(&self.links), self.all, by, cells);
         for line in self.summary() {
             text += &format!("{line}\n");
         }
         text + &format!("plots: {}\n", paths(plots))
+    }
+
+    /// A line on rounds that not all devices take part in.
+    fn participants(&self, devices: usize) -> Option<String> {
+        let participants = self.experiment.taking_part(devices);
+        let share = self.experiment.run.participation;
+        (participants < devices).then(|| {
+            format!(
+                "run.participation = {share}: {participants} of these devices in each round; all figures here \
+                 are for all of them at once"
+            )
+        })
     }
 
     fn summary(&self) -> Vec<String> {
@@ -178,6 +221,7 @@ impl<'a> Table<'a> {
             self.coordinates,
             self.bytes
         ));
+        lines.extend(self.participants(devices));
         if self.experiment.transmit.uplink.is_ideal() {
             lines.push(
                 "transmit.uplink = \"ideal\" uses these links for thresholds only; airtime, energy \
@@ -187,6 +231,19 @@ impl<'a> Table<'a> {
         }
         lines
     }
+}
+
+fn in_db(Quantiles { min, q25, median, q75, max }: Quantiles) -> Quantiles {
+    let [min, q25, median, q75, max] = [min, q25, median, q75, max].map(|ratio| Db::of(ratio).0);
+    Quantiles { min, q25, median, q75, max }
+}
+
+/// Steps of the histogram.
+const STEP_DB: f64 = 5.0;
+
+/// As ratios: decibels of a silent device would spoil a quantile.
+fn sinrs(links: &[Link]) -> Vec<f64> {
+    links.iter().map(|link| link.sinr).collect()
 }
 
 /// Columns before those of the thresholds.

@@ -2,7 +2,7 @@
 
 use lapa_privacy::Adjacency;
 
-use super::super::control::{EvaluationChoice, NoiseControl, Pilot};
+use super::super::control::{EvaluationChoice, MOST_FITTED, NoiseControl, Pilot, PilotTooLarge};
 use super::super::document::Document;
 use super::super::experiment::Experiment;
 use super::{Check, word};
@@ -161,5 +161,28 @@ pub(super) fn fitted_powers(experiment: &Experiment, document: &Document) -> Che
             "set privacy.epsilon, or use control.power = \"equal\"",
         ));
     }
-    Ok(())
+    let (rounds, devices) = (experiment.run.rounds, experiment.partition.scheme.devices());
+    if devices > MOST_FITTED {
+        return Err(document.error(
+            &["control.power", "partition.scheme"],
+            format!(
+                "`control.power` = {} fits a power to each of {devices} devices: expected at most \
+                 {MOST_FITTED}, whose powers take 7 MB of the 8 MiB that config.resolved.toml may have",
+                word(control.power)
+            ),
+            "use fewer devices, or control.power = \"equal\" or \"full\"",
+        ));
+    }
+    let optimizer = control.optimizers.get(control.power);
+    let fits = optimizer.map_or(Ok(()), |optimizer| optimizer.check(devices as usize));
+    let fits = fits.map_err(|error| format!("{devices} devices: {error}"));
+    let pilot = PilotTooLarge::check(rounds, devices).map_err(|error| error.to_string());
+    match pilot.and(fits) {
+        Ok(()) => Ok(()),
+        Err(why) => Err(document.error(
+            &["control.power", "partition.scheme", "run.rounds"],
+            format!("`control.power` = {} needs a pilot: {why}", word(control.power)),
+            "or use control.power = \"equal\" or \"full\", which need no pilot",
+        )),
+    }
 }

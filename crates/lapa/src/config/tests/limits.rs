@@ -76,14 +76,53 @@ fn counts_have_limits_that_errors_name() {
              them takes part; lower partition.virtual.devices"
         ),
     );
-    refused("partition.mix = { iid = 4294967295 }", "a whole number from 0 to 1000000");
+    refused(
+        "partition.mix = { iid = 4000000000 }",
+        "`partition.mix.iid` = 4000000000: expected a whole number from 0 to 1000000\n  help: this many \
+         devices take 248.0 GB even if none of them takes part; lower partition.mix.iid",
+    );
     refused(
         "partition.mix = { iid = 600000, non_iid = 600000 }",
-        "make 1200000 devices: expected from 1 to 1000000",
+        "make 1200000 devices: expected from 1 to 1000000 (this many devices take 0.1 GB",
     );
     assert!(
         read("run.rounds = 1000000\npartition = { scheme = 'iid', iid.devices = 1000000 }").is_ok()
     );
+}
+
+/// 150 rounds of 200,000 devices make 30 million records of 256 bytes, 7.7 GB.
+#[test]
+fn powers_of_too_many_devices_are_refused() {
+    let of = |devices: u32, rounds: u32, control: &str| {
+        read(&format!(
+            "profile = 'certified'\nrun.rounds = {rounds}\nprivacy.epsilon = 8\n\
+             transmit.uplink = 'analog'\ncontrol = {{ {control} }}\n\
+             partition = {{ scheme = 'virtual', virtual.devices = {devices} }}"
+        ))
+    };
+    let fitted = |rounds: u32, power: &str| of(200_000, rounds, &format!("power = '{power}'"));
+    for power in ["closed-form", "random-search", "cma-es", "ddpg"] {
+        let error = fitted(150, power).unwrap_err().to_string();
+        for part in [
+            "lapa.toml:",
+            "`control.power` = ",
+            "`run.rounds` = 150 with 200000 devices",
+            "30000000 records of about 7.7 GB; the limit is 10000000 (2.6 GB)",
+            "control.power = \"equal\"",
+        ] {
+            assert!(error.contains(part), "{power}: {part} is not in {error}");
+        }
+        assert!(fitted(10, power).is_ok(), "{power}");
+        let error = of(1_000_000, 1, &format!("power = '{power}'")).unwrap_err().to_string();
+        assert!(error.contains("each of 1000000 devices: expected at most 250000"), "{error}");
+    }
+    for power in ["equal", "full"] {
+        assert!(fitted(150, power).is_ok(), "{power}");
+    }
+    let error = of(200_000, 10, "power = 'ddpg', ddpg.hidden = 4096").unwrap_err().to_string();
+    for part in ["200000 devices: bytes for control.ddpg.hidden", "at most 4294967296: lower"] {
+        assert!(error.contains(part), "{part} is not in {error}");
+    }
 }
 
 #[test]

@@ -99,7 +99,8 @@ impl BuildOptimizer for DdpgConfig {
             return Ok(());
         }
         let name = "bytes for control.ddpg.hidden and control.ddpg.batch with this many devices";
-        Err(OutOfRange { name, value, allowed: "at most 4294967296" })
+        let allowed = "at most 4294967296: lower them, or the number of devices";
+        Err(OutOfRange { name, value, allowed })
     }
 }
 
