@@ -95,6 +95,20 @@ fn an_allocator_that_no_budget_can_hold_is_held_by_the_filter() {
     assert!(simulation.received().is_empty(), "nothing was left for round 3");
 }
 
+/// A greedy allocator spent the whole budget of a run that had a part of it.
+#[test]
+fn a_run_with_a_part_of_the_budget_spends_no_more_than_that() {
+    let half = experiment(&["privacy.budget_fraction=0.5"]);
+    let setup = Setup::new(half, data()).unwrap().allocator(Box::new(Greedy)).unwrap();
+    let mut simulation = rounds(setup.in_memory().unwrap());
+    let mut filter = simulation.books().declared(0).unwrap().clone();
+    filter.set_spent(0.5 * filter.capacity()).unwrap();
+    let (spent, most) =
+        (simulation.privacy().unwrap().epsilon_spent, filter.spent_epsilon().unwrap());
+    assert!(spent <= most && spent > 0.99 * most, "{spent} of {most}");
+    assert!(simulation.received().is_empty(), "nothing was left for round 3");
+}
+
 #[test]
 fn an_allocator_of_one_s_own_does_not_go_with_a_promised_schedule() {
     for fixed in ["privacy.allocator=uniform", "privacy=none"] {

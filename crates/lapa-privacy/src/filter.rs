@@ -45,8 +45,9 @@ pub struct Filter {
     spent: f64,
 }
 
-/// The answer to a request: grant what fits, truncate to what is left, refuse below a floor. Costs
-/// are in units of the filter's capacity.
+/// The answer to a request: grant what fits, truncate to what is left, refuse below a floor. Filters,
+/// ledgers, simulations and devices ask [`Decision::of`] alone. Costs are in units of the filter's
+/// capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
     /// All of it.

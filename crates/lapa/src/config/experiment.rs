@@ -57,7 +57,8 @@ pub struct Experiment {
     pub observe: Observe,
 }
 
-/// Devices of a round from which on quantiles stand in for lists of them.
+/// Devices of a round from which on they are many: metrics have quantiles in place of lists, and a
+/// transcript that nobody reads is not kept.
 pub(crate) const MANY_DEVICES: usize = 100;
 
 /// The parts of a run, as the experiment sets them.

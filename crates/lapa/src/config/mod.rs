@@ -1,9 +1,9 @@
 //! An experiment as the user writes it (TOML) and as the engine reads it ([`Experiment`]).
 //!
 //! The way of a file: TOML and flags merged (`document`) → each value checked by itself against
-//! the JSON Schema (`verify`), and forgotten if it is refused → values that follow others filled in (`resolve`, `defaults`) → tables
-//! of choices turned into enums (`choice`) → keys checked against each other (`check`) →
-//! [`Experiment`]. Types, ranges, meanings and all other defaults stand in the sections' structs;
+//! the JSON Schema (`verify`), and forgotten if it is refused → values that follow others filled in
+//! (`resolve`, `defaults`) → tables of choices turned into enums (`choice`) → keys checked against
+//! each other (`check`) → [`Experiment`]. Types, ranges, meanings and all other defaults stand in the sections' structs;
 //! those of a choice stand beside its implementation.
 
 mod aggregate;
@@ -46,6 +46,7 @@ pub use control::{
     PilotTooLarge, PrivatePilot, SwitchConfig, SwitchRule,
 };
 pub use error::ConfigError;
+pub(crate) use experiment::MANY_DEVICES;
 pub use experiment::{Experiment, Observe, ObserveDevices, PartitionSpec, Profile, Run};
 pub use lapa_privacy::word_of;
 pub use overrides::Override;

@@ -1,9 +1,9 @@
 //! Memory of a simulation, counted before any of it is taken.
 
-use crate::config::{BatchSampling, Experiment, Update};
+use crate::config::{BatchSampling, Experiment, MANY_DEVICES, Update};
 use crate::error::{FederationError, Result, TooLarge};
 use crate::model::{EVALUATION_BLOCK, Network};
-use crate::station::{LARGE_TRANSCRIPT, reader_of_updates};
+use crate::station::reader_of_updates;
 
 use super::devices::BLOCK;
 
@@ -23,7 +23,7 @@ pub(crate) fn threads(experiment: &Experiment, devices: usize, test_images: usiz
 /// Updates of a round that are in memory at a time: all of them if something reads them, else a block.
 pub(crate) fn updates(experiment: &Experiment, devices: usize, threads: usize) -> usize {
     let all = experiment.taking_part(devices);
-    if reader_of_updates(experiment).is_some() || all < LARGE_TRANSCRIPT {
+    if reader_of_updates(experiment).is_some() || all < MANY_DEVICES {
         all
     } else {
         all.min(BLOCK * threads)

@@ -1,7 +1,6 @@
 //! Updates that are kept, since something needs each of them.
 
-use super::LARGE_TRANSCRIPT;
-use crate::config::{Experiment, word_of};
+use crate::config::{Experiment, MANY_DEVICES, word_of};
 use crate::radio::UplinkConfig;
 
 /// Key and value of what reads every update of a round, which are then kept; `None` if updates are
@@ -24,7 +23,7 @@ pub(crate) fn reader_of_updates(experiment: &Experiment) -> Option<String> {
 pub(super) fn warning(experiment: &Experiment, q: usize) -> Option<String> {
     let devices = experiment.partition.scheme.devices() as usize;
     let updates = experiment.taking_part(devices);
-    let reader = reader_of_updates(experiment).filter(|_| updates >= LARGE_TRANSCRIPT)?;
+    let reader = reader_of_updates(experiment).filter(|_| updates >= MANY_DEVICES)?;
     let megabytes = (4 * updates * q) as f64 / 1e6;
     Some(format!(
         "{reader} needs every update of a round: {updates} of them take {megabytes:.0} MB at a time"

@@ -13,7 +13,7 @@ use rand::seq::index;
 
 use crate::aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState};
 use crate::budget::{Books, PrivacyError};
-use crate::config::{Experiment, Start};
+use crate::config::{Experiment, MANY_DEVICES, Start};
 use crate::error::FederationError;
 use crate::model::{Evaluator, Network, pretrain};
 use crate::radio::{Link, Received, Selection};
@@ -40,9 +40,6 @@ pub struct Station {
     warning: Option<String>,
     round: u32,
 }
-
-/// Updates of a round from which on a transcript that nobody reads is not kept.
-pub(crate) const LARGE_TRANSCRIPT: usize = 100;
 
 /// Costs of a round as the allocator decided them.
 #[derive(Clone, Debug, Default)]
@@ -161,7 +158,7 @@ impl Station {
 
     /// True if a round's updates are kept: something reads them, or they are few.
     pub(crate) fn keeps_updates(&self, updates: usize) -> bool {
-        updates < LARGE_TRANSCRIPT
+        updates < MANY_DEVICES
             || self.keeps_transcript
             || self.weighting.rule().reads_updates()
             || self.allocator.as_ref().is_some_and(|allocator| allocator.reads_updates())

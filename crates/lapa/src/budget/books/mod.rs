@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lapa_privacy::ledger::{
     DataKey, Declaration, DeclaredBudget, Ledger, Recorded, Repeat, Request, add_up,
 };
-use lapa_privacy::{Event, FilterKind};
+use lapa_privacy::{Decision, Event, FilterKind};
 
 use super::account::Account;
 use super::amplitudes::Amplitudes;
@@ -217,12 +217,15 @@ impl Books {
             .collect()
     }
 
-    /// The request of a device for an allocated cost: a plan spends whole releases.
+    /// The request of a device for an allocated cost: a plan spends whole releases, and a run with a
+    /// part of the budget no more than that part. The ledger holds the whole budget.
     fn request(&self, device: u32, cost: f64) -> Request {
-        let cost = match (self.budget(device).is_plan(), self.left(device) >= 1.0) {
-            (true, true) => 1.0,
-            (true, false) => 0.0,
-            (false, _) => cost,
+        let left = self.left(device);
+        let within = |cost, floor| Decision::of(cost, left, floor).granted().unwrap_or(0.0);
+        let cost = match (self.budget(device).is_plan(), self.fraction) {
+            (true, _) => within(1.0, 1.0),
+            (false, Some(_)) => within(cost, 0.0),
+            (false, None) => cost,
         };
         Request { device, cost }
     }
