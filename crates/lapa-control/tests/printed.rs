@@ -46,7 +46,7 @@ fn lines_that_are_commented_out_are_what_holds() {
 }
 
 /// The file with few rounds, samples and steps: three pilots, the printed DDPG, the run, and its own J.
-/// What the paper prints holds in its records.
+/// Records of a run of the file satisfy the printed formulas.
 #[test]
 fn the_printed_file_runs_from_data_to_power() {
     let small = [

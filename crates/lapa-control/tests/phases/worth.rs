@@ -1,4 +1,4 @@
-//! What chosen powers are worth: on the pilots, on the one held out, and in the run.
+//! The worth of chosen powers: on the pilots, in the rehearsal, and in the run.
 
 use super::*;
 

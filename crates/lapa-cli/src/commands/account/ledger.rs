@@ -91,7 +91,7 @@ impl Summary {
         json!({ "count": self.provable.len(), "provable": provable, "unlisted": self.unlisted })
     }
 
-    /// What stands below the table.
+    /// Lines below the table.
     fn text(&self) -> String {
         let heading = |name| if name == "claimed" { "paper's sum" } else { name };
         let meaning: Vec<String> =
@@ -119,7 +119,7 @@ impl Summary {
     }
 }
 
-/// What JSON tells before the devices.
+/// Part of the JSON before the devices.
 fn head(path: &Path) -> Value {
     json!({ "ledger": path, "meaning": BTreeMap::from(MEANING) })
 }
