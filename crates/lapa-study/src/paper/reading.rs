@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 /// The file of readings, built in. It is written before the cells of a reading run.
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/paper/readings.toml");
+const FILE: &str = "experiments/paper/readings.toml";
 const TEXT: &str = include_str!("../../../../experiments/paper/readings.toml");
 
 /// The reading that the configurations of the figures have as they are: the nearest to the text.
