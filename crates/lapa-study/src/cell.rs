@@ -2,13 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use lapa::budget::PrivacyError;
 use lapa::config::{Clip, Experiment, Update};
 use lapa::data::Dataset;
-use lapa::device::NoiseError;
-use lapa::error::FederationError;
 use lapa::observe::{DeviceRecords, Quantiles, RoundRecord, number};
-use lapa::radio::{RadioError, UplinkError};
 use lapa::run::{RunEvent, Summary, fingerprint};
 use lapa_control::phases::{Choice, InMemory, Judgment, PhaseError, PhaseEvent};
 use serde::{Deserialize, Serialize};
@@ -106,6 +102,15 @@ impl Cell {
         Self { id: fingerprint(&experiment), experiment }
     }
 
+    /// The same without evaluations before those that [`Finished::accuracy`] is the mean of.
+    pub fn evaluated_late(self) -> Self {
+        let mut experiment = self.experiment;
+        let run = &mut experiment.run;
+        let first = run.rounds.saturating_sub((LAST as u32 - 1) * run.evaluate_every);
+        run.evaluate_from = Some(first).filter(|first| *first > run.evaluate_every);
+        Self::new(experiment)
+    }
+
     /// Its name: a hash of all that decides the result.
     pub fn id(&self) -> &str {
         &self.id
@@ -126,11 +131,13 @@ impl Cell {
         let clip = if learn.clip == Clip::Sample { 1.1 } else { 1.0 };
         let samples = self.samples().unwrap_or(data.train.len() as f64);
         let trained = f64::from(run.rounds) * run.participation * share * clip * samples;
-        let evaluations = f64::from(run.rounds.div_ceil(run.evaluate_every));
-        let evaluated = FORWARD * evaluations * data.test.len() as f64;
+        let evaluations = (1..=run.rounds).filter(|round| run.is_evaluated(*round)).count();
+        let evaluated = FORWARD * evaluations as f64 * data.test.len() as f64;
         let control = &self.experiment.control;
-        let pilots = f64::from(control.pilots) * (trained + PILOT_WORK);
-        trained + evaluated + if control.needs_pilot() { pilots } else { 0.0 }
+        // Powers are rehearsed after the pilots, in a training as long as one of them.
+        let trainings = f64::from(1 + control.pilots);
+        let fitted = trainings * trained + OPTIMIZER_WORK;
+        trained + evaluated + if control.needs_pilot() { fitted } else { 0.0 }
     }
 
     /// Samples of all devices, where the partition says.
@@ -149,7 +156,7 @@ impl Cell {
         let on_event = &mut |event: PhaseEvent<'_>| on_event(event.into());
         let mut run = InMemory::prepare(self.experiment.clone(), data.clone(), on_event)?;
         let diverged = match run.execute(on_event) {
-            Err(error) if has_diverged(&error) => Some(run.records.len() as u32 + 1),
+            Err(error) if error.has_diverged() => Some(run.records.len() as u32 + 1),
             ended => ended.map(|()| None).map_err(PhaseError::from)?,
         };
         let seconds = start.elapsed().as_secs_f64();
@@ -157,8 +164,7 @@ impl Cell {
         let mut rounds: Vec<Round> = records.iter().map(Round::from).collect();
         if let Some(round) = diverged {
             let run = &simulation.experiment().run;
-            let left = (round..=run.rounds)
-                .filter(|round| round.is_multiple_of(run.evaluate_every) || *round == run.rounds);
+            let left = (round..=run.rounds).filter(|round| run.is_evaluated(*round));
             rounds.extend(left.map(|round| Round::guess(round, data.classes)));
         }
         let summary = simulation.summary(records, seconds).map_err(PhaseError::from)?;
@@ -168,19 +174,6 @@ impl Cell {
         };
         let powers = choice.as_ref().map(ChosenPowers::from);
         Ok(Finished { rounds, objective, powers, diverged, summary, seconds })
-    }
-}
-
-/// True if numbers grew beyond what can be computed with: the loss, an update, the noise that it asks
-/// for, or the channel's noise on it.
-fn has_diverged(error: &FederationError) -> bool {
-    let is_out_of_range = |error: &UplinkError| matches!(error, UplinkError::Parameter(_));
-    match error {
-        FederationError::LossNotFinite { .. } | FederationError::Diverged { .. } => true,
-        FederationError::Noise(NoiseError::Sigma(_)) => true,
-        FederationError::Privacy(PrivacyError::Uplink(error)) => is_out_of_range(error),
-        FederationError::Radio(RadioError::Uplink(error)) => is_out_of_range(error),
-        _ => false,
     }
 }
 
@@ -195,8 +188,8 @@ pub enum CellEvent<'a> {
 /// Cost of evaluating a sample over that of training on it.
 const FORWARD: f64 = 1.0 / 3.0;
 
-/// Cost of a pilot's digits and an optimizer's steps, in samples.
-const PILOT_WORK: f64 = 400_000.0;
+/// Cost of an optimizer's steps, in samples.
+const OPTIMIZER_WORK: f64 = 150_000.0;
 
 impl<'a> From<PhaseEvent<'a>> for CellEvent<'a> {
     fn from(event: PhaseEvent<'a>) -> Self {

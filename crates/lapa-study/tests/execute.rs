@@ -98,6 +98,23 @@ fn a_failure_costs_one_cell() {
     assert_eq!(run(&cells, &store, 1, usize::MAX).1.started, [0, 2]);
 }
 
+#[test]
+fn late_evaluations_are_those_of_all() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Store::open(place.path()).unwrap();
+    let all = cell(&["run.rounds=33", "run.evaluate_every=3"]);
+    let cells = [all.clone(), all.evaluated_late()];
+    let (executed, _) = run(&cells, &store, 2, usize::MAX);
+    let [all, late] = executed.results.all(&cells).unwrap()[..] else { panic!("two cells") };
+    let [of_all, of_late] = [all, late].map(|cell| cell.evaluations().collect::<Vec<_>>());
+    assert_eq!((of_all.len(), of_late.len()), (11, 5));
+    assert_eq!(of_all[6..], of_late);
+    assert_eq!(all.accuracy().to_bits(), late.accuracy().to_bits());
+    // Five evaluations are all there are.
+    let short = cell(&["run.rounds=25", "run.evaluate_every=5"]);
+    assert_eq!(short.clone().evaluated_late(), short);
+}
+
 /// Updates that are not finite end a run early; its later evaluations count as guesses.
 #[test]
 fn a_run_that_diverges_is_a_result() {

@@ -23,6 +23,16 @@ fn cells(claim: &Claim, reading: &'static Reading) -> Vec<Cell> {
     curves.flat_map(|curve| curve.cells(SETTINGS().under(reading)).unwrap()).collect()
 }
 
+/// What cells train, whenever they are evaluated.
+fn trainings(cells: Vec<Cell>) -> BTreeSet<String> {
+    let training = |cell: Cell| {
+        let mut experiment = cell.experiment().clone();
+        experiment.run.evaluate_from = None;
+        Cell::new(experiment).id().to_owned()
+    };
+    cells.into_iter().map(training).collect()
+}
+
 #[test]
 fn every_reading_makes_cells_of_its_own_for_each_claim_that_it_names() {
     let claims = selection(Vec::new()).claims(Scope::Map);
@@ -32,8 +42,8 @@ fn every_reading_makes_cells_of_its_own_for_each_claim_that_it_names() {
             let named: Vec<&Claim> = claims.iter().filter(named).collect();
             assert!(!named.is_empty(), "{}: unknown claim {name}", reading.name);
             let changed = |claim: &&Claim| {
-                let (main, own) = (cells(claim, reading::main()), cells(claim, reading));
-                names(&main) != names(&own)
+                let [main, own] = [reading::main(), reading].map(|reading| cells(claim, reading));
+                trainings(main) != trainings(own)
             };
             assert!(named.iter().any(changed), "{}: nothing changes for {name}", reading.name);
         }
@@ -47,6 +57,22 @@ fn the_map_of_the_main_reading_is_part_of_the_figures() {
     for claim in selection(Vec::new()).claims(Scope::Map) {
         for cell in cells(&claim, reading::main()) {
             assert!(main.contains(cell.id()), "claim {}", claim.id);
+        }
+    }
+}
+
+#[test]
+fn a_claim_about_all_rounds_has_them_evaluated_under_every_reading() {
+    for claim in selection(Vec::new()).claims(Scope::Map) {
+        for reading in reading::all().iter().filter(|reading| reading.bears_on(claim.id)) {
+            for cell in cells(&claim, reading) {
+                let run = &cell.experiment().run;
+                let evaluated = (1..=run.rounds).filter(|round| run.is_evaluated(*round)).count();
+                assert!(evaluated >= 5, "{}, claim {}: {evaluated}", reading.name, claim.id);
+                if claim.id == "4d" {
+                    assert_eq!(run.evaluate_from, None, "{}", reading.name);
+                }
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::device::NoiseError;
 use crate::model::ModelName;
 use crate::observe::Cancelled;
 use crate::pool::PoolError;
-use crate::radio::{LinkError, RadioError};
+use crate::radio::{LinkError, RadioError, UplinkError};
 
 /// Result of work on a federation.
 pub type Result<T, E = FederationError> = std::result::Result<T, E>;
@@ -128,6 +128,21 @@ pub enum FederationError {
 impl From<LinkError> for FederationError {
     fn from(error: LinkError) -> Self {
         RadioError::from(error).into()
+    }
+}
+
+impl FederationError {
+    /// True if numbers grew beyond what can be computed with: the loss, an update, the noise that it asks
+    /// for, or the channel's noise on it.
+    pub fn has_diverged(&self) -> bool {
+        let is_out_of_range = |error: &UplinkError| matches!(error, UplinkError::Parameter(_));
+        match self {
+            Self::LossNotFinite { .. } | Self::Diverged { .. } => true,
+            Self::Noise(NoiseError::Sigma(_)) => true,
+            Self::Privacy(PrivacyError::Uplink(error)) => is_out_of_range(error),
+            Self::Radio(RadioError::Uplink(error)) => is_out_of_range(error),
+            _ => false,
+        }
     }
 }
 

@@ -61,12 +61,13 @@ pub fn run_loaded(
     let work: f64 = open.values().sum();
     let distinct = cells.iter().map(Cell::id).collect::<BTreeSet<_>>().len();
     let threads = threads.min(open.len().max(1));
-    mode.notice(&format!(
-        "{} ({} already finished), {threads} in parallel, about {}",
-        count(distinct, "run"),
-        distinct - open.len(),
-        duration(work / SAMPLES_PER_SECOND / threads as f64),
-    ));
+    let mut plan =
+        format!("{} ({} already finished)", count(distinct, "run"), distinct - open.len());
+    if !open.is_empty() {
+        let time = duration(work / SAMPLES_PER_SECOND / threads as f64);
+        plan += &format!(", {threads} in parallel, about {time}");
+    }
+    mode.notice(&plan);
     stop_on_interrupt("stopping; finished runs are kept")?;
     let mut progress = StudyProgress::new(mode, open.len(), work);
     let executed = execute(cells, &store, data, threads, &mut |event| {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use lapa::config::{Control, Experiment, Pilot as PilotData, Powers};
 use lapa::data::Dataset;
-use lapa::error::FederationError;
 use lapa::optimize::PowerChoice;
 
 use super::{
@@ -38,7 +37,7 @@ pub(super) fn rehearse(
         &mut |event: lapa::simulation::Event<'_>| on_event(PhaseEvent::Pilot(event.into()));
     let records = match run_in_memory(&mut simulation, on_event) {
         // So much noise that training fails is worse than any other.
-        Err(FederationError::Diverged { .. }) => return Ok(Some(f64::INFINITY)),
+        Err(error) if error.has_diverged() => return Ok(Some(f64::INFINITY)),
         records => records?,
     };
     let judgment = Judgment::from_records(&simulation, &records)?;

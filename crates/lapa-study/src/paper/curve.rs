@@ -96,12 +96,18 @@ pub struct Curve {
     pub name: String,
     pub(super) base: Base,
     pub(super) changes: Vec<String>,
+    pub(super) over_rounds: bool,
 }
 
 impl Curve {
     /// A curve of `base` as it is.
     pub fn new(name: impl Into<String>, base: Base) -> Self {
-        Self { name: name.into(), base, changes: Vec::new() }
+        Self { name: name.into(), base, changes: Vec::new(), over_rounds: false }
+    }
+
+    /// Evaluates its cells over all rounds under every reading, not only at the end.
+    pub fn over_rounds(self) -> Self {
+        Self { over_rounds: true, ..self }
     }
 
     /// Changes a key: `section.key=value`.
@@ -137,9 +143,12 @@ impl Curve {
     /// Its cells, one for each seed. What sets the curve apart comes after the reading's changes.
     pub fn cells(&self, settings: Settings) -> Result<Vec<Cell>, ConfigError> {
         let reading = self.read(settings.reading)?;
+        // Only the figures, which have the main reading, show all rounds.
+        let is_late = !settings.reading.is_main() && !self.over_rounds;
         let cell = |seed| {
             let last = [settings.changes(), vec![format!("run.seed={seed}")]].concat();
-            self.experiment(&reading, &last).map(Cell::new)
+            let cell = Cell::new(self.experiment(&reading, &last)?);
+            Ok(if is_late { cell.evaluated_late() } else { cell })
         };
         settings.seeds().map(cell).collect()
     }

@@ -139,6 +139,10 @@ pub struct Run {
     /// Rounds between evaluations on the test set; the last round is always evaluated.
     #[schemars(range(min = 1))]
     pub evaluate_every: u32,
+    /// First round that may be evaluated. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("examples" = [100]))]
+    pub evaluate_from: Option<u32>,
     /// Rounds between checkpoints.
     #[schemars(range(min = 1))]
     pub checkpoint_every: u32,
@@ -160,6 +164,7 @@ impl Default for Run {
             threads: 0,
             participation: 1.0,
             evaluate_every: 5,
+            evaluate_from: None,
             checkpoint_every: 10,
             entropy: Entropy::Seed,
             ledger: None,
@@ -171,6 +176,12 @@ impl Run {
     /// The seed of the first model, batches, noise and channel errors.
     pub fn training_seed(&self) -> u64 {
         self.training_seed.unwrap_or(self.seed)
+    }
+
+    /// True for a round whose model is evaluated.
+    pub fn is_evaluated(&self, round: u32) -> bool {
+        let is_late = self.evaluate_from.is_none_or(|first| round >= first);
+        round == self.rounds || is_late && round.is_multiple_of(self.evaluate_every)
     }
 }
 

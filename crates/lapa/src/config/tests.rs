@@ -44,6 +44,7 @@ fn an_empty_file_gives_the_defaults() {
         threads: 0,
         participation: 1.0,
         evaluate_every: 5,
+        evaluate_from: None,
         checkpoint_every: 10,
         entropy: Entropy::Seed,
         ledger: None,
@@ -155,7 +156,7 @@ fn unknown_keys_get_the_nearest_one() {
     refuses(
         "[run]\nseed = 1\nround = 3\n",
         "lapa.toml:3:1: unknown key `run.round`: expected one of rounds, seed, training_seed, threads, \
-         participation, evaluate_every, checkpoint_every, entropy, ledger\n  help: did you mean `rounds`?",
+         participation, evaluate_every, evaluate_from, checkpoint_every, entropy, ledger\n  help: did you mean `rounds`?",
     );
     refuses(
         "[lern]\n",

@@ -276,8 +276,8 @@ impl Station {
     /// Accuracy and loss, in the rounds that are evaluated.
     pub(crate) fn evaluate_if_due(&mut self) -> Result<Option<(f64, f64)>, FederationError> {
         let (run, round) = (&self.experiment.run, self.round);
-        let due = round.is_multiple_of(run.evaluate_every) || round == run.rounds;
-        let Some((accuracy, loss)) = due.then(|| self.evaluate()).flatten() else {
+        let is_due = run.is_evaluated(round);
+        let Some((accuracy, loss)) = is_due.then(|| self.evaluate()).flatten() else {
             return Ok(None);
         };
         if !loss.is_finite() {
