@@ -24,7 +24,7 @@ use crate::progress::Mode;
 /// run on one thread. Finished runs are cached in the folder, so the same command continues after an
 /// interruption. The figures are then drawn, and every claim of the paper is tested under every
 /// reading of what the paper leaves open (experiments/paper/readings.toml) that bears on it: where
-/// does it hold?
+/// does it hold? Commands for different claims in the same folder add up to one map.
 ///
 /// Figures: workflow, mechanism, layout, aggregation, beda, noise-levels, heterogeneity, ablation,
 /// noise-control, total-power, complexity, overhead, learning-rate, as-printed. Separately: beyond,

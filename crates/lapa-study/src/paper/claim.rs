@@ -1,6 +1,8 @@
 //! Claims of the paper as contrasts between methods.
 
-use super::Curve;
+use lapa::files::checksum;
+
+use super::{Curve, Settings, curve};
 use crate::cell::Finished;
 
 /// A claim of the paper, or a part of one that can be tested by itself.
@@ -17,6 +19,13 @@ impl Claim {
     /// A claim by its contrasts.
     pub fn new(id: &'static str, statement: &'static str, contrasts: Vec<Contrast>) -> Self {
         Self { id, statement, contrasts }
+    }
+
+    /// Checksum of the names of its cells; `None` for a quick look.
+    pub fn checksum(&self, settings: Settings) -> Option<String> {
+        let curves = self.contrasts.iter().flat_map(|contrast| contrast.curves.clone());
+        let cells = curve::cells(curves, settings).ok().filter(|_| !settings.quick)?;
+        Some(checksum(cells.iter().map(|cell| cell.id().as_bytes())))
     }
 }
 

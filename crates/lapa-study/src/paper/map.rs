@@ -109,46 +109,43 @@ fn closer(rows: &[&Row]) -> Tiles {
         .fold(tiles, |tiles, finding| tiles.legend(tone(finding), finding.text()))
 }
 
-/// The readings in which a claim stands like this, as `main, small and ideal`.
-fn named(row: &Row, standing: Standing) -> Option<String> {
-    let names: Vec<&str> = row
-        .iter()
-        .filter(|verdict| verdict.standing == standing)
-        .map(|verdict| verdict.reading.as_str())
-        .collect();
-    let (last, others) = names.split_last()?;
-    Some(if others.is_empty() {
-        (*last).into()
-    } else {
-        format!("{} and {last}", others.join(", "))
-    })
+/// The conditions under which a claim stands like this, as `when A; when B`.
+fn conditions(row: &Row, standing: Standing) -> Option<String> {
+    let when = |verdict: &Verdict| {
+        let reading = reading::all().iter().find(|reading| reading.name == verdict.reading);
+        reading.map(|reading| format!("when {} ({})", reading.when, reading.name))
+    };
+    let those = row.iter().filter(|verdict| verdict.standing == standing);
+    let conditions: Vec<String> = those.filter_map(when).collect();
+    (!conditions.is_empty()).then(|| conditions.join("; "))
 }
 
-/// The readings in which a claim holds, in words.
+/// The conditions under which a claim holds, in words.
 pub(super) fn sentence(row: &Row) -> String {
     let tested = row.iter().filter(|verdict| verdict.standing != Standing::NotTested).count();
     let holds = row.iter().filter(|verdict| verdict.standing == Standing::Holds).count();
     if tested == 0 {
         return "Not tested.".into();
     }
-    let share = match (holds, 2 * holds > tested) {
-        (0, _) => "no reading".to_owned(),
-        (holds, _) if holds == tested && tested == 1 => "the only reading".into(),
-        (holds, _) if holds == tested => format!("all {tested} readings"),
-        (_, true) => format!("most readings ({holds} of {tested})"),
-        (_, false) => format!("some readings ({holds} of {tested})"),
+    let is_most = 2 * holds > tested;
+    let mut text = match (holds, is_most) {
+        (0, _) => "Holds in no reading".to_owned(),
+        (holds, _) if holds == tested && tested == 1 => "Holds in the only reading".into(),
+        (holds, _) if holds == tested => format!("Holds in all {tested} readings"),
+        (_, true) => format!("Holds in most readings ({holds} of {tested})"),
+        (_, false) => format!("Holds in some readings ({holds} of {tested})"),
     };
-    let mut text = format!("Holds in {share}");
-    if let Some(names) = named(row, Standing::Holds).filter(|_| holds < tested) {
-        text += &format!(": {names}");
+    // Of most readings the others say it in fewer words.
+    if let Some(conditions) = conditions(row, Standing::Holds).filter(|_| !is_most) {
+        text += &format!(": {conditions}");
     }
     for (standing, words) in [
         (Standing::InPart, "In part"),
         (Standing::Undecided, "Undecided"),
         (Standing::DoesNotHold, "Does not hold"),
     ] {
-        if let Some(names) = named(row, standing) {
-            text += &format!(". {words}: {names}");
+        if let Some(conditions) = conditions(row, standing) {
+            text += &format!(". {words} {conditions}");
         }
     }
     text + "."

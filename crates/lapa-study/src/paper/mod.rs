@@ -12,6 +12,7 @@ mod complexity;
 pub mod curve;
 mod gains;
 mod heterogeneity;
+mod judged;
 mod layout;
 mod learning_rate;
 mod map;

@@ -20,6 +20,9 @@ pub struct Verdict {
     pub reading: String,
     /// Number of seeds.
     pub seeds: u32,
+    /// Checksum of the names of the cells behind it; `None` for a quick look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<String>,
     /// In a word.
     pub standing: Standing,
     /// The mean over the comparisons, seed by seed, with the p-values of both directions.
@@ -224,6 +227,7 @@ impl Verdict {
             statement: claim.statement.into(),
             reading: evidence.settings.reading.name.clone(),
             seeds: evidence.settings.number_of_seeds(),
+            cells: claim.checksum(evidence.settings),
             standing: standing(&comparisons, combined),
             combined,
             comparisons,

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::chapter::{Chapter, Drawing};
+use super::judged::{self, Judged};
 use super::{Evidence, Scope, Selection, Verdict, map};
 use crate::report::{Entry, Page, ReportError, Table, markdown, write};
 
@@ -48,24 +49,25 @@ fn verdict_table(verdicts: &[Verdict]) -> Table {
     table
 }
 
-/// Draws the figures, judges the claims and writes the report. What it writes: `verdicts.json`,
-/// `timings.json`, `report.html`, `report.md` and `figures/`.
+/// Draws the figures, judges the claims and writes the report: `verdicts.json`, `timings.json`,
+/// `report.html`, `report.md` and `figures/`. Verdicts of earlier sittings in the folder stay.
 pub fn write_all(
     out: &Path,
     selection: &Selection,
     evidence: &Evidence,
 ) -> Result<Vec<Verdict>, ReportError> {
-    let (verdicts, maps) = (selection.verdicts(evidence), selection.map(evidence));
+    let path = out.join("verdicts.json");
+    let judged = Judged::new(selection, evidence, judged::read(&path));
     let mut chapters = Vec::new();
-    if selection.readings.len() > 1 {
-        chapters.push(map::chapter(&maps));
+    if !judged.map.is_empty() {
+        chapters.push(map::chapter(&judged.map));
     }
-    chapters.push(if verdicts.is_empty() {
+    chapters.push(if judged.verdicts.is_empty() {
         Chapter::new("Setting", scope(evidence))
     } else {
-        Chapter::new("Verdicts", scope(evidence)).table(verdict_table(&verdicts))
+        Chapter::new("Verdicts", scope(evidence)).table(verdict_table(&judged.verdicts))
     });
-    if let Some(drawing) = overview(&verdicts) {
+    if let Some(drawing) = overview(&judged.verdicts) {
         let text = "The gains for which the paper gives a number, next to ours.";
         let caption =
             "Which of our 95 % intervals include 0, and which include the number of the paper?";
@@ -76,7 +78,7 @@ pub fn write_all(
         let mut chapter = (figure.chapter)(evidence);
         let own: BTreeSet<&str> =
             (figure.claims)(Scope::Map).iter().map(|claim| claim.id).collect();
-        let own = verdicts.iter().filter(|verdict| own.contains(verdict.claim.as_str()));
+        let own = judged.verdicts.iter().filter(|verdict| own.contains(verdict.claim.as_str()));
         chapter.tables.extend(own.map(map::comparison_table));
         chapters.push(chapter);
     }
@@ -91,16 +93,7 @@ pub fn write_all(
             chapter.pictures.push(picture);
         }
     }
-    let value = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "first_seed": evidence.settings.first_seed,
-        "seeds": evidence.settings.seeds,
-        "quick": evidence.settings.quick,
-        "figures": selection.figures.iter().map(|figure| figure.name).collect::<Vec<_>>(),
-        "verdicts": verdicts,
-        "map": if selection.readings.len() > 1 { maps } else { Vec::new() },
-    });
-    write_json(&out.join("verdicts.json"), &value)?;
+    write_json(&path, &judged)?;
     write_json(&out.join("timings.json"), &timings(selection, evidence))?;
     let title = if evidence.settings.quick {
         "Reproduction of the paper: preview"
@@ -108,7 +101,7 @@ pub fn write_all(
         "Reproduction of the paper"
     };
     write_pages(out, "report", title, &lead(evidence), &chapters)?;
-    Ok(verdicts)
+    Ok(judged.verdicts)
 }
 
 /// Summary of the page, in a sentence or two.
@@ -142,7 +135,8 @@ fn scope(evidence: &Evidence) -> String {
          rounds, clip and partition (all of the training images on 15 devices, 3000–5000 on each). \
          Accuracy is the mean of the last five evaluations. Seeds count from {}: those below were used \
          to choose what the paper leaves open. Intervals are Student's t intervals over the seeds, on \
-         paired differences where methods are compared.{note}",
+         paired differences where methods are compared. Claim 8, on the risk of leakage over rounds, is \
+         about attacks: `lapa audit` judges it.{note}",
         evidence.settings.first_seed
     )
 }
