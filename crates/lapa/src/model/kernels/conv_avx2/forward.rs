@@ -110,8 +110,9 @@ unsafe fn forward_block<const K: usize, const WINNERS: bool, const N: usize>(
             // SAFETY: see the function's contract; a sum holds two vectors.
             unsafe {
                 let mut top = [_mm256_setzero_ps(); N];
-                for (top, bias) in top.iter_mut().zip(bias) {
-                    *top = _mm256_set1_ps(*bias);
+                // A count known at compile time keeps the sums in registers, in the loops below too.
+                for n in 0..N {
+                    top[n] = _mm256_set1_ps(bias[n]);
                 }
                 let mut bottom = top;
                 let mut weight = weights.as_ptr();
@@ -168,8 +169,9 @@ unsafe fn forward_pair<const K: usize, const WINNERS: bool>(
             // SAFETY: see the function's contract; a sum holds one vector.
             unsafe {
                 let mut both = [_mm512_setzero_ps(); PAIR];
-                for (both, bias) in both.iter_mut().zip(bias) {
-                    *both = _mm512_set1_ps(*bias);
+                // A count known at compile time keeps the sums in registers, in the loops below too.
+                for n in 0..PAIR {
+                    both[n] = _mm512_set1_ps(bias[n]);
                 }
                 let mut weight = weights.as_ptr();
                 for channel in 0..g.input.channels {
