@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::thread::{self, ThreadId};
 
 use lapa::data::Split;
+use lapa::model::Shape;
 use lapa::remote::{DeviceInfo, RemoteError, Spending};
 use numpy::{
     AllowTypeChange, Element, IntoPyArray, PyArray1, PyArrayLike1, PyReadonlyArray1,
@@ -122,8 +123,7 @@ impl Device {
                 let records = Split {
                     images: images.iter().copied().collect::<Vec<u8>>().into(),
                     labels: labels.as_array().to_vec(),
-                    rows,
-                    cols,
+                    shape: Shape::new(1, rows, cols),
                 };
                 let declared = experiment.data.classes.map(|classes| classes as usize);
                 let classes = classes.or(declared).unwrap_or(lapa::data::CLASSES);

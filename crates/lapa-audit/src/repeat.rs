@@ -39,7 +39,7 @@ const MOST_BYTES: u64 = 8 << 30;
 fn check_size(subject: &Subject, options: &Options) -> Result<(), AuditError> {
     let (experiment, data) = (&subject.experiment, &subject.data);
     let parameters = network(experiment, data)?.parameter_count() as u64;
-    let pixels = (data.train.rows * data.train.cols) as u64;
+    let pixels = data.train.shape.len() as u64;
     let canaries = most_canaries(options.effort) as u64;
     let (needed, allowed) = (canaries.saturating_mul(pixels + 4 * parameters), MOST_BYTES);
     if needed <= allowed {

@@ -11,9 +11,9 @@ use crate::AuditError;
 
 /// Network of an experiment for images as in `data`.
 pub(crate) fn network(experiment: &Experiment, data: &Dataset) -> Result<Network, FederationError> {
-    let (rows, cols) = (data.train.rows, data.train.cols);
-    lapa::model::network(&experiment.model, rows, cols, data.classes)
-        .map_err(|source| FederationError::Model { rows, cols, source })
+    let shape = data.train.shape;
+    lapa::model::network(&experiment.model, shape, data.classes)
+        .map_err(|source| FederationError::Model { shape, source })
 }
 
 /// Privacy statement of a run.

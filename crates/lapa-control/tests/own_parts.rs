@@ -66,7 +66,7 @@ fn a_partition() {
     let parts = partition(&ByLabel, &data.train.labels, data.classes, 0).unwrap();
     let sizes: Vec<u32> = parts.devices.iter().map(|device| device.samples.len() as u32).collect();
     assert_eq!(sizes.iter().sum::<u32>(), 300);
-    let network = network(&experiment.model, data.train.rows, data.train.cols, data.classes);
+    let network = network(&experiment.model, data.train.shape, data.classes);
     let setup = Setup::with_records(experiment, data, network.unwrap(), parts, &sizes).unwrap();
     let simulation = rounds(setup.in_memory().unwrap());
     assert!(simulation.records().dealt().unwrap().devices[1].label_counts[0] == 0);

@@ -12,7 +12,7 @@ use std::error::Error;
 
 use lapa::config::Experiment;
 use lapa::data::{self, DataName};
-use lapa::model::{Layer, Network, Shape};
+use lapa::model::{Layer, Network};
 use lapa::simulation::Setup;
 
 /// Everything but the model. Samples are clipped one by one (the default), so no batch norm.
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Layer::Linear { outputs: digits.classes },
     ];
     // Layers that do not fit together are an error that names the layer and its input.
-    let network = Network::new(Shape::new(1, digits.train.rows, digits.train.cols), &layers)?;
+    let network = Network::new(digits.train.shape, &layers)?;
     for tensor in network.tensors() {
         println!("{:16} {:?}", tensor.name, tensor.shape);
     }

@@ -4,7 +4,7 @@ use lapa_privacy::sampler::EntropyError;
 
 use crate::budget::PrivacyError;
 use crate::device::NoiseError;
-use crate::model::ModelName;
+use crate::model::{ModelName, Shape};
 use crate::observe::Cancelled;
 use crate::pool::PoolError;
 use crate::radio::{LinkError, RadioError, UplinkError};
@@ -19,12 +19,10 @@ pub enum FederationError {
     #[error(transparent)]
     Partition(#[from] crate::partition::PartitionError),
     /// The model does not fit the images.
-    #[error("the model does not fit images of {rows}×{cols}: {source}")]
+    #[error("the model does not fit images of {}: {source}", shape.of_image())]
     Model {
-        /// Image rows.
-        rows: usize,
-        /// Image columns.
-        cols: usize,
+        /// Shape of an image.
+        shape: Shape,
         /// The mismatch.
         source: crate::model::ModelError,
     },
@@ -52,13 +50,12 @@ pub enum FederationError {
     /// Digits do not fit the data.
     #[error(
         "model.start = \"digits\" trains on images of 28×28 in 10 classes, but the data set has \
-         {rows}×{cols} in {classes}: use model.start = \"random\""
+         {} in {classes}: use model.start = \"random\"",
+        shape.of_image()
     )]
     OtherImages {
-        /// Image rows.
-        rows: usize,
-        /// Image columns.
-        cols: usize,
+        /// Shape of an image.
+        shape: Shape,
         /// Classes.
         classes: usize,
     },
@@ -155,21 +152,20 @@ impl From<EntropyError> for FederationError {
 /// A model that is too large for the images, devices and threads.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "model.name = {} on images of {rows}×{cols} in {classes} classes needs about {needed} bytes, \
+    "model.name = {} on images of {} in {classes} classes needs about {needed} bytes, \
      and {allowed} are allowed: {model_bytes} for {parameters} parameters, {update_bytes} for the \
      updates of {updates} devices at a time{}, {buffer_bytes} for batches of up to {batch} images on \
      {threads} threads. Use smaller images or another model; or lower run.participation, \
      learn.batch_fraction or run.threads",
     serde_json::to_string(model).unwrap_or_default(),
+    shape.of_image(),
     reader.as_ref().map_or_else(String::new, |reader| format!(" ({reader} needs each of them)"))
 )]
 pub struct TooLarge {
     /// `model.name`
     pub model: ModelName,
-    /// Image rows.
-    pub rows: usize,
-    /// Image columns.
-    pub cols: usize,
+    /// Shape of an image.
+    pub shape: Shape,
     /// Classes.
     pub classes: usize,
     /// Parameters q.

@@ -50,5 +50,6 @@ mod round;
 pub mod run;
 mod schedule;
 pub mod seed;
+mod shape;
 pub mod simulation;
 pub mod station;

@@ -55,7 +55,7 @@ impl Drift {
         // Softmax gives class 0 nearly all.
         parameters[last - 2..].fill((small / (1.0 - 2.0 * small)).ln());
         let (images, labels) = (vec![0; records].into(), vec![0; records]);
-        let data = Split { images, labels, rows: 1, cols: 1 };
+        let data = Split { images, labels, shape: Shape::new(1, 1, 1) };
         Self { data, parameters, network: Arc::new(network) }
     }
 
@@ -160,7 +160,7 @@ fn a_sample_counts_the_same_in_every_batch() {
             let mut worker = Worker::new(Arc::new(network));
             let images: Vec<u8> = (0..97 * 784).map(|_| rng.random()).collect();
             let labels = (0..97).map(|i| i % 10).collect();
-            let data = Split { images: images.into(), labels, rows: 28, cols: 28 };
+            let data = Split { images: images.into(), labels, shape: Shape::new(1, 28, 28) };
             let samples: Vec<u32> = (0..97).map(|i| i * 31 % 97).collect();
             let whole = Batch { data: &data, samples: &samples };
             let (_, together) = sum(&mut worker, &parameters, whole, 0.5, ONE);
@@ -217,7 +217,8 @@ fn hostile(network: &Arc<Network>, hidden: f32, certain: f32, clip_norm: f64) ->
     if let Some(bias) = before.last() {
         parameters[bias.range.clone()].fill(hidden);
     }
-    let data = Split { images: vec![7; 28 * 28].into(), labels: vec![0], rows: 28, cols: 28 };
+    let data =
+        Split { images: vec![7; 28 * 28].into(), labels: vec![0], shape: Shape::new(1, 28, 28) };
     let batch = Batch { data: &data, samples: &[0] };
     length(
         sum(&mut Worker::new(network.clone()), &parameters, batch, clip_norm, Blocks::Each(BLOCK))

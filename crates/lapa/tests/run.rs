@@ -29,7 +29,7 @@ fn data() -> Dataset {
 }
 
 fn shorten(split: &mut Split, len: usize) {
-    Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
+    Arc::make_mut(&mut split.images).truncate(len * split.shape.len());
     split.labels.truncate(len);
 }
 

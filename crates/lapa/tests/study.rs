@@ -11,7 +11,7 @@ use lapa::simulation::{ExactLossError, Simulation};
 /// are W, class by class, then b.
 fn logistic(parameters: &[f32], samples: &[u32]) -> (f64, Vec<f64>) {
     let data = data();
-    let (pixels, classes) = (data.train.rows * data.train.cols, data.classes);
+    let (pixels, classes) = (data.train.shape.len(), data.classes);
     let (mut loss, mut gradient) = (0.0, vec![0.0; parameters.len()]);
     for &sample in samples {
         let image: Vec<f64> =

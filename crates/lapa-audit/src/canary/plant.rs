@@ -51,7 +51,7 @@ pub(crate) struct Planted {
 /// Mask of the darker half of the pixels, by the base station's own images. Records hardly use
 /// these pixels.
 fn dark(data: &Dataset) -> Vec<bool> {
-    let pixels = data.test.rows * data.test.cols;
+    let pixels = data.test.shape.len();
     let mut ink = vec![0u64; pixels];
     for image in data.test.images.chunks_exact(pixels) {
         ink.iter_mut().zip(image).for_each(|(sum, &value)| *sum += u64::from(value));

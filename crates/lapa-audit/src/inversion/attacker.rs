@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapa::config::{Clip, Norm};
 use lapa::data::Split;
 use lapa::error::FederationError;
-use lapa::model::{Layer, Network, Shape, layers};
+use lapa::model::{Layer, Network, layers};
 use lapa::seed::{Purpose, stream};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -61,17 +61,17 @@ impl Attacker {
     /// Takes `images` images from the devices' data, of each class in turn.
     pub fn new(subject: &Subject, images: usize, seed: u64) -> Result<Self, AuditError> {
         let (experiment, data) = (&subject.experiment, &subject.data);
-        let (rows, cols) = (data.train.rows, data.train.cols);
+        let shape = data.train.shape;
         let layers = for_one_image(layers(&experiment.model, data.classes));
-        let network = Network::new(Shape::new(1, rows, cols), &layers)
-            .map_err(|source| FederationError::Model { rows, cols, source })?;
+        let network = Network::new(shape, &layers)
+            .map_err(|source| FederationError::Model { shape, source })?;
         let learn = &experiment.learn;
         let clip_norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample);
         Ok(Self {
             single_images_only: experiment.model.norm == Norm::Batch
                 && layers.iter().any(|layer| matches!(layer, Layer::GroupNorm { .. })),
             network: Arc::new(network),
-            cols,
+            cols: shape.cols,
             images: of_each_class(&data.train, data.classes, images),
             class_means: class_means(&data.test, data.classes),
             own: of_each_class(&data.test, data.classes, OWN),
@@ -189,7 +189,7 @@ fn of_each_class(split: &Split, classes: usize, count: usize) -> Vec<Image> {
 }
 
 fn class_means(split: &Split, classes: usize) -> Vec<Vec<f32>> {
-    let mut sums = vec![vec![0.0f64; split.rows * split.cols]; classes];
+    let mut sums = vec![vec![0.0f64; split.shape.len()]; classes];
     let mut counts = vec![0.0f64; classes];
     for (i, &label) in split.labels.iter().enumerate() {
         let sums = &mut sums[usize::from(label)];

@@ -81,8 +81,11 @@ impl DeviceReleases {
             // 10³⁸ times a slope is no number any more; 1 times it saturates.
             Neighbors::NotFinite => (vec![1e38, 100.0, 100.0, -100.0, 0.0, 0.0], [255, 0, 0]),
         };
-        let data =
-            Split { images: images.to_vec().into(), labels: vec![0, 1, 0], rows: 1, cols: 1 };
+        let data = Split {
+            images: images.to_vec().into(),
+            labels: vec![0, 1, 0],
+            shape: Shape::new(1, 1, 1),
+        };
         let adjacency = device.releases.first().map(|release| release.adjacency);
         let place = match (adjacency, neighbors) {
             (Some(Adjacency::ReplaceOne), Neighbors::Longest) => Some(OTHER_RECORD),

@@ -90,7 +90,7 @@ fn write_digits(folder: &Path) {
     let data = lapa::data::digits(600, 100);
     for (name, split) in [("train", &data.train), ("t10k", &data.test)] {
         let count = split.labels.len() as u32;
-        let sides = [split.rows as u32, split.cols as u32];
+        let sides = [split.shape.rows as u32, split.shape.cols as u32];
         let big_endian = |numbers: &[u32]| -> Vec<u8> {
             numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
         };

@@ -6,6 +6,7 @@ use lapa::blame::{Blame, Kind};
 use lapa::config::{ConfigError, MOST_FITTED, PilotTooLarge};
 use lapa::error::FederationError;
 use lapa::files::FileError;
+use lapa::model::Shape;
 use lapa::optimize::ddpg::SavedError;
 use lapa::optimize::{LimitsError, ObjectiveError, OptimizeError};
 use lapa::radio::Threshold;
@@ -36,13 +37,12 @@ pub enum PhaseError {
     /// The pilot cannot train on synthetic digits.
     #[error(
         "control.pilot = \"synthetic\" draws images of 28×28 in 10 classes, but the data set has \
-         {rows}×{cols} in {classes}: use control.pilot = \"private\", which is charged"
+         {} in {classes}: use control.pilot = \"private\", which is charged",
+        shape.of_image()
     )]
     OtherImages {
-        /// Rows of an image.
-        rows: usize,
-        /// Its columns.
-        cols: usize,
+        /// Shape of an image.
+        shape: Shape,
         /// Classes.
         classes: usize,
     },

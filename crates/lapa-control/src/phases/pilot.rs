@@ -100,12 +100,11 @@ pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, Ph
         return Ok(data.clone());
     }
     let digits = data::digits(data.train.len(), TEST_IMAGES);
-    let shape = |data: &Dataset| (data.train.rows, data.train.cols, data.classes);
-    if shape(&digits) == shape(data) {
+    let (shape, classes) = (data.train.shape, data.classes);
+    if (digits.train.shape, digits.classes) == (shape, classes) {
         Ok(digits)
     } else {
-        let (rows, cols, classes) = shape(data);
-        Err(PhaseError::OtherImages { rows, cols, classes })
+        Err(PhaseError::OtherImages { shape, classes })
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use lapa::config::{Experiment, Override, Powers};
 use lapa::data::{Dataset, digits};
+use lapa::model::Shape;
 use lapa::observe::{DeviceRecords, RoundRecord, read_metrics};
 use lapa::optimize::{Objective, PowerChoice};
 use lapa::run::{Outcome, RunEvent, SwitchingRound, read_summary};
@@ -431,7 +432,7 @@ fn what_stands_in_the_way_is_named() {
     let other = pilot_and_run(experiment(&["run.rounds=9"]), data(), &out, go).unwrap_err();
     assert!(matches!(other, PhaseError::OtherPilot(_)), "{other}");
     let mut wide = data();
-    (wide.train.rows, wide.train.cols) = (14, 56);
+    wide.train.shape = Shape::new(1, 14, 56);
     let other = pilot_and_run(experiment(&[]), wide, &place.path().join("wide"), go).unwrap_err();
     assert!(other.to_string().contains("14×56"), "{other}");
 }

@@ -18,7 +18,7 @@ pub fn data() -> Datasets {
     let data = DATA.get_or_init(|| {
         let mut data = SYNTHETIC.load(&mut |_| {}).unwrap();
         let shorten = |split: &mut Split, len: usize| {
-            Arc::make_mut(&mut split.images).truncate(len * split.rows * split.cols);
+            Arc::make_mut(&mut split.images).truncate(len * split.shape.len());
             split.labels.truncate(len);
         };
         shorten(&mut data.train, 600);

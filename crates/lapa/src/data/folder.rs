@@ -57,9 +57,9 @@ pub fn dataset(
     let test_path = test_labels.path.clone();
     let train = idx::split(train_images, train_labels)?;
     let test = idx::split(test_images, test_labels)?;
-    if (test.rows, test.cols) != (train.rows, train.cols) {
-        let found = format!("images of {}×{}", test.rows, test.cols);
-        let expected = format!("expected {}×{} as in training", train.rows, train.cols);
+    if test.shape != train.shape {
+        let found = format!("images of {}", test.shape.of_image());
+        let expected = format!("expected {} as in training", train.shape.of_image());
         return Err(problem(&images_path, format!("{found}; {expected}")));
     }
     let largest = test.labels.iter().max().copied().unwrap_or(0);

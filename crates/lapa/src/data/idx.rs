@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::fetch::io;
 use super::{DataError, Result, Split};
 use crate::files;
+use crate::shape::Shape;
 
 #[cfg(test)]
 mod tests;
@@ -127,8 +128,8 @@ pub fn split(images: Idx, labels: Idx) -> Result<Split> {
             problem: format!("{count} labels, expected {expected}, one per image of {images}"),
         });
     }
-    let (rows, cols) = (images.dims[1], images.dims[2]);
-    Ok(Split { images: images.data.into(), labels: labels.data, rows, cols })
+    let shape = Shape::new(1, images.dims[1], images.dims[2]);
+    Ok(Split { images: images.data.into(), labels: labels.data, shape })
 }
 
 /// Hashes what passes through.

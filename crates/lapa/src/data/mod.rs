@@ -21,6 +21,8 @@ use known::Known;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::shape::Shape;
+
 /// Classes of the data sets that have a name.
 pub const CLASSES: usize = 10;
 
@@ -106,17 +108,15 @@ impl Dataset {
     }
 }
 
-/// Labeled gray images of one size, kept as bytes.
+/// Labeled images of one shape, kept as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Pixels, `rows * cols` per image, row by row; shared by copies.
+    /// Pixels of one image after the other, channel by channel and row by row; shared by copies.
     pub images: Arc<Vec<u8>>,
     /// One label per image.
     pub labels: Vec<u8>,
-    /// Image height.
-    pub rows: usize,
-    /// Image width.
-    pub cols: usize,
+    /// Shape of an image.
+    pub shape: Shape,
 }
 
 impl Split {
@@ -132,7 +132,7 @@ impl Split {
 
     /// The pixels of image `i`.
     pub fn image(&self, i: usize) -> &[u8] {
-        let pixels = self.rows * self.cols;
+        let pixels = self.shape.len();
         &self.images[i * pixels..][..pixels]
     }
 }

@@ -12,6 +12,7 @@ use super::glyphs::GLYPHS;
 use super::{CLASSES, DataName, Dataset, FileHash, Split};
 use crate::files;
 use crate::seed::{self, Purpose, Stream};
+use crate::shape::Shape;
 
 /// Number of training images.
 pub const TRAIN: usize = 20_000;
@@ -54,7 +55,7 @@ fn split(which: u64, count: usize) -> Split {
         draw(i % CLASSES, &mut random, image);
     });
     let labels = (0..count).map(|i| (i % CLASSES) as u8).collect();
-    Split { images: images.into(), labels, rows: SIDE, cols: SIDE }
+    Split { images: images.into(), labels, shape: Shape::new(1, SIDE, SIDE) }
 }
 
 /// Numbers whose bits are ours to promise, whatever the `rand` crate does to its distributions.

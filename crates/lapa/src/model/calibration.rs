@@ -69,6 +69,7 @@ mod tests {
 
     use super::*;
     use crate::data::digits;
+    use crate::shape::Shape;
 
     #[test]
     fn unheld_images_are_on_no_device() {
@@ -94,7 +95,8 @@ mod tests {
         for (test, calibration, evaluated) in
             [(0, 0, 0), (1, 1, 1), (9, 9, 9), (10, 1, 9), (95, 9, 86), (12_000, 1_000, 11_000)]
         {
-            let split = Split { images: vec![].into(), labels: vec![0; test], rows: 1, cols: 1 };
+            let shape = Shape::new(1, 1, 1);
+            let split = Split { images: vec![].into(), labels: vec![0; test], shape };
             let (held_out, others) = Images::all(split).hold_out(3);
             assert_eq!((held_out.numbers.len(), others.numbers.len()), (calibration, evaluated));
             if test >= 10 {

@@ -1,5 +1,7 @@
 //! The layers a network is made of, and the shapes between them.
 
+pub use crate::shape::Shape;
+
 /// One layer. A network is a list of these; softmax cross-entropy always closes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
@@ -29,45 +31,6 @@ pub enum Layer {
         /// Output features.
         outputs: usize,
     },
-}
-
-/// Channels × rows × columns of one sample between two layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Channels (features, after a linear layer).
-    pub channels: usize,
-    /// Rows.
-    pub rows: usize,
-    /// Columns.
-    pub cols: usize,
-}
-
-impl Shape {
-    /// A shape of `channels` × `rows` × `cols`.
-    pub const fn new(channels: usize, rows: usize, cols: usize) -> Self {
-        Self { channels, rows, cols }
-    }
-
-    /// Values per sample.
-    pub const fn len(self) -> usize {
-        self.channels * self.rows * self.cols
-    }
-
-    /// True if a sample holds no value.
-    pub const fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// Values per channel.
-    pub const fn area(self) -> usize {
-        self.rows * self.cols
-    }
-}
-
-impl std::fmt::Display for Shape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}×{}×{}", self.channels, self.rows, self.cols)
-    }
 }
 
 /// A list of layers that does not fit together.

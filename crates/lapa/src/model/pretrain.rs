@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::{Batch, Network, Worker};
+use super::{Batch, Network, Shape, Worker};
 use crate::data;
 use crate::seed::{Purpose, stream};
 
@@ -19,8 +19,8 @@ const BATCH: usize = 64;
 const LEARNING_RATE: f32 = 0.02;
 const MOMENTUM: f32 = 0.9;
 
-/// Rows, columns and classes of digits: data of another shape cannot start from them.
-pub(crate) const DIGITS: (usize, usize, usize) = (28, 28, 10);
+/// Shape and classes of digits: data of another shape cannot start from them.
+pub(crate) const DIGITS: (Shape, usize) = (Shape::new(1, 28, 28), 10);
 
 /// Trains `parameters` on digits. One thread: the order of sums is part of the result.
 pub(crate) fn pretrain(network: &Arc<Network>, parameters: &mut [f32], seed: u64) {
@@ -51,7 +51,7 @@ mod tests {
     /// Digits that are not among those of the start.
     fn images() -> Dataset {
         let mut images = data::digits(IMAGES + 600, 100);
-        let (first, pixels) = (IMAGES, images.train.rows * images.train.cols);
+        let (first, pixels) = (IMAGES, images.train.shape.len());
         std::sync::Arc::make_mut(&mut images.train.images).drain(..first * pixels);
         images.train.labels.drain(..first);
         images

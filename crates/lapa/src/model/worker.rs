@@ -272,7 +272,7 @@ impl Worker {
     /// Copies the images in, scaled from bytes to [0, 1], and makes room for what follows from them.
     fn load(&mut self, batch: Batch<'_>) {
         let (inputs, n) = (self.network.input.len(), batch.samples.len());
-        assert_eq!(batch.data.rows * batch.data.cols, inputs, "pixels per image");
+        assert_eq!(batch.data.shape.len(), inputs, "pixels per image");
         let outputs = self.network.ops.iter().map(|slot| slot.op.output_len());
         for (values, len) in self.activations.iter_mut().zip(std::iter::once(inputs).chain(outputs))
         {

@@ -40,14 +40,9 @@ pub fn logistic(classes: usize) -> Vec<Layer> {
     vec![Layer::Linear { outputs: classes }]
 }
 
-/// The network that a config asks for, for images of `rows` × `cols`.
-pub fn network(
-    spec: &ModelSpec,
-    rows: usize,
-    cols: usize,
-    classes: usize,
-) -> Result<Network, ModelError> {
-    Network::new(Shape::new(1, rows, cols), &layers(spec, classes))
+/// The network that a config asks for, for samples of this shape.
+pub fn network(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Network, ModelError> {
+    Network::new(shape, &layers(spec, classes))
 }
 
 /// The layers that a config asks for.

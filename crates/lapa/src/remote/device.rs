@@ -103,10 +103,10 @@ impl Device {
         ledger: &Path,
     ) -> Result<Self> {
         let (images, labels) = (records.images.len(), records.labels.len());
-        if images != labels * records.rows * records.cols || records.is_empty() {
+        if images != labels * records.shape.len() || records.is_empty() {
             return Err(RemoteError::Records(format!(
-                "{images} pixels for {labels} labels: allowed is {}×{} for each, and at least one",
-                records.rows, records.cols
+                "{images} pixels for {labels} labels: allowed is {} for each, and at least one",
+                records.shape.of_image()
             )));
         }
         if let Some(declared) = experiment.data.classes.filter(|&n| n as usize != classes) {
@@ -135,13 +135,13 @@ impl Device {
         sizes: (&[u32], usize),
         ledger: &Path,
     ) -> Result<Self> {
-        let shape @ (rows, cols, _) = (records.rows, records.cols, classes);
-        let network = crate::model::network(&experiment.model, rows, cols, classes)
-            .map_err(|source| FederationError::Model { rows, cols, source })?;
-        simulation::check(&experiment, shape, &network)?;
+        let shape = records.shape;
+        let network = crate::model::network(&experiment.model, shape, classes)
+            .map_err(|source| FederationError::Model { shape, source })?;
+        simulation::check(&experiment, (shape, classes), &network)?;
         // One update at a time, on one thread, and no test images.
         let largest = records.len() as u32;
-        simulation::check_memory(&experiment, shape, &network, largest, 1, 1, 0)?;
+        simulation::check_memory(&experiment, (shape, classes), &network, largest, 1, 1, 0)?;
         let mut made = Self::new(experiment, device, sizes, network.parameter_count(), ledger)?;
         made.label_counts = vec![0; classes];
         records.labels.iter().for_each(|&label| made.label_counts[usize::from(label)] += 1);
@@ -397,8 +397,8 @@ fn refuse_initial_sigma(experiment: &Experiment) -> Result<()> {
 
 /// Copies of some records, in their order.
 fn records_of(all: &Split, samples: &[u32]) -> Split {
-    let mut images = Vec::with_capacity(samples.len() * all.rows * all.cols);
+    let mut images = Vec::with_capacity(samples.len() * all.shape.len());
     samples.iter().for_each(|&i| images.extend_from_slice(all.image(i as usize)));
     let labels = samples.iter().map(|&i| all.labels[i as usize]).collect();
-    Split { images: images.into(), labels, rows: all.rows, cols: all.cols }
+    Split { images: images.into(), labels, shape: all.shape }
 }

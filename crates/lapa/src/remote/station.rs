@@ -329,13 +329,13 @@ fn configured_model(
     devices: &[DeviceInfo],
     threads: usize,
 ) -> Result<(Vec<f32>, Evaluator)> {
-    let shape @ (rows, cols, classes) = (data.train.rows, data.train.cols, data.classes);
-    let network = crate::model::network(&experiment.model, rows, cols, classes)
-        .map_err(|source| FederationError::Model { rows, cols, source })?;
+    let (shape, classes) = (data.train.shape, data.classes);
+    let network = crate::model::network(&experiment.model, shape, classes)
+        .map_err(|source| FederationError::Model { shape, source })?;
     check_devices(experiment, network.parameter_count(), devices)?;
-    simulation::check(experiment, shape, &network)?;
+    simulation::check(experiment, (shape, classes), &network)?;
     let (updates, test) = (experiment.taking_part(devices.len()), data.test.len());
-    simulation::check_memory(experiment, shape, &network, 0, updates, threads, test)?;
+    simulation::check_memory(experiment, (shape, classes), &network, 0, updates, threads, test)?;
     let seed = experiment.run.training_seed();
     let first = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
     let threads = pool::start(threads).map_err(FederationError::from)?;

@@ -2,7 +2,7 @@
 
 use crate::config::{BatchSampling, Experiment, MANY_DEVICES, Update};
 use crate::error::{FederationError, Result, TooLarge};
-use crate::model::{EVALUATION_BLOCK, Network};
+use crate::model::{EVALUATION_BLOCK, Network, Shape};
 use crate::station::reader_of_updates;
 
 use super::devices::BLOCK;
@@ -37,7 +37,7 @@ pub(crate) fn updates(experiment: &Experiment, devices: usize, threads: usize) -
 /// at most in one split of the data.
 pub(crate) fn check_memory(
     experiment: &Experiment,
-    (rows, cols, classes): (usize, usize, usize),
+    (shape, classes): (Shape, usize),
     network: &Network,
     largest: u32,
     updates: usize,
@@ -70,8 +70,7 @@ pub(crate) fn check_memory(
     }
     Err(FederationError::TooLarge(Box::new(TooLarge {
         model: experiment.model.name,
-        rows,
-        cols,
+        shape,
         classes,
         parameters: q,
         model_bytes,
@@ -104,7 +103,7 @@ fn largest_batch(experiment: &Experiment, samples: u32) -> usize {
 mod tests {
     use super::*;
     use crate::config::{ModelName, Override};
-    use crate::model::{Layer, Shape};
+    use crate::model::Layer;
     use crate::model::{cnn, logistic, mlp};
 
     fn experiment(changes: &[&str]) -> Experiment {
@@ -114,10 +113,11 @@ mod tests {
     }
 
     fn check(layers: &[Layer], rows: usize, cols: usize, load: (u32, usize)) -> Option<TooLarge> {
-        let network = Network::new(Shape::new(1, rows, cols), layers).unwrap();
+        let shape = Shape::new(1, rows, cols);
+        let network = Network::new(shape, layers).unwrap();
         let (largest, updates) = load;
         let experiment = experiment(&["learn.sampling=full"]);
-        match check_memory(&experiment, (rows, cols, 10), &network, largest, updates, 2, 300) {
+        match check_memory(&experiment, (shape, 10), &network, largest, updates, 2, 300) {
             Ok(()) => None,
             Err(FederationError::TooLarge(error)) => Some(*error),
             Err(error) => panic!("{error}"),

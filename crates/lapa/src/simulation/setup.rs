@@ -14,7 +14,7 @@ use crate::config::{Clip, Entropy, Experiment, Start};
 use crate::data::Dataset;
 use crate::error::{FederationError, Result};
 use crate::federation::{Federation, Prepared};
-use crate::model::{DIGITS, Evaluator, Images, Network};
+use crate::model::{DIGITS, Evaluator, Images, Network, Shape};
 use crate::partition::{Partition, Records};
 use crate::pool;
 use crate::radio::{Radio, Uplink};
@@ -31,9 +31,9 @@ pub struct Setup {
 impl Setup {
     /// Builds the configured model, then as [`Setup::with_network`].
     pub fn new(experiment: Experiment, data: Dataset) -> Result<Self> {
-        let (rows, cols) = (data.train.rows, data.train.cols);
-        let network = crate::model::network(&experiment.model, rows, cols, data.classes)
-            .map_err(|source| FederationError::Model { rows, cols, source })?;
+        let shape = data.train.shape;
+        let network = crate::model::network(&experiment.model, shape, data.classes)
+            .map_err(|source| FederationError::Model { shape, source })?;
         Self::with_network(experiment, data, network)
     }
 
@@ -41,7 +41,7 @@ impl Setup {
     /// experiment's `[model]`. Round 0 is the initial model.
     pub fn with_network(experiment: Experiment, data: Dataset, network: Network) -> Result<Self> {
         // Before the partition, which takes the labels to be below the number of classes.
-        check(&experiment, shape(&data), &network)?;
+        check(&experiment, (data.train.shape, data.classes), &network)?;
         let partition = Records::new(
             &*experiment.partition.scheme,
             &data.train.labels,
@@ -87,7 +87,7 @@ impl Setup {
         sizes: &[u32],
         public: Option<Images>,
     ) -> Result<Self> {
-        check(&experiment, shape(&data), &network)?;
+        check(&experiment, (data.train.shape, data.classes), &network)?;
         if experiment.control.needs_pilot() {
             let power = experiment.control.power;
             return Err(FederationError::PowersNotChosen { power });
@@ -96,7 +96,8 @@ impl Setup {
         let held = (0..sizes.len() as u32).map(|device| partition.size(device));
         let (largest, updates) =
             (held.max().unwrap_or(0), memory::updates(&experiment, sizes.len(), threads));
-        let (shape, images) = (shape(&data), data.test.len().max(data.train.len()));
+        let (shape, images) =
+            ((data.train.shape, data.classes), data.test.len().max(data.train.len()));
         check_memory(&experiment, shape, &network, largest, updates, threads, images)?;
         let seed = experiment.run.training_seed();
         let parameters = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
@@ -201,18 +202,13 @@ pub(crate) fn repeat(entropy: Entropy) -> Repeat {
     }
 }
 
-/// Rows and columns of the images, and classes.
-fn shape(data: &Dataset) -> (usize, usize, usize) {
-    (data.train.rows, data.train.cols, data.classes)
-}
-
 /// Fails where the network fits neither the data nor what is to be done with it.
 pub(crate) fn check(
     experiment: &Experiment,
-    (rows, cols, classes): (usize, usize, usize),
+    (shape, classes): (Shape, usize),
     network: &Network,
 ) -> Result<()> {
-    let (inputs, outputs) = (rows * cols, classes);
+    let (inputs, outputs) = (shape.len(), classes);
     if network.inputs() != inputs || network.classes() < outputs {
         let (has_inputs, has_outputs) = (network.inputs(), network.classes());
         return Err(FederationError::Network { has_inputs, has_outputs, inputs, outputs });
@@ -220,8 +216,8 @@ pub(crate) fn check(
     if experiment.learn.clip == Clip::Sample && network.mixes_samples() {
         return Err(FederationError::NoSampleGradients);
     }
-    if experiment.model.start == Start::Digits && (rows, cols, classes) != DIGITS {
-        return Err(FederationError::OtherImages { rows, cols, classes });
+    if experiment.model.start == Start::Digits && (shape, classes) != DIGITS {
+        return Err(FederationError::OtherImages { shape, classes });
     }
     Ok(())
 }

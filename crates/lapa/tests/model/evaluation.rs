@@ -20,7 +20,8 @@ fn with_batch_norm(change: &str) -> Experiment {
 
 /// Mean and mean square of each channel before batch norm, by a worker over `samples` at once.
 fn statistics_of(experiment: &Experiment, split: &Split, samples: &[u32]) -> Vec<f32> {
-    let network = Arc::new(lapa::model::network(&experiment.model, 28, 28, 10).unwrap());
+    let network =
+        Arc::new(lapa::model::network(&experiment.model, Shape::new(1, 28, 28), 10).unwrap());
     let parameters = network.initial_parameters(&mut stream(3, Purpose::ModelInit, 0, 0));
     let mut worker = Worker::new(network);
     worker.batch_statistics(&parameters, Batch { data: split, samples }).to_vec()
@@ -61,7 +62,7 @@ fn batch_norm_statistics_do_not_depend_on_records_that_were_dealt() {
         let mut dealt = partition(scheme, &data.train.labels, 10, seed).unwrap();
         let sizes: Vec<u32> = dealt.devices.iter().map(|d| d.samples.len() as u32).collect();
         dealt.devices[0].samples.truncate(60 - missing);
-        let network = lapa::model::network(&experiment.model, 28, 28, 10).unwrap();
+        let network = lapa::model::network(&experiment.model, Shape::new(1, 28, 28), 10).unwrap();
         let (experiment, data) = (experiment.clone(), data.clone());
         let setup = Setup::with_records(experiment, data, network, dealt, &sizes).unwrap();
         let mut simulation = setup.in_memory().unwrap();
@@ -79,7 +80,7 @@ fn batch_norm_statistics_do_not_depend_on_records_that_were_dealt() {
 fn logits_are_those_that_evaluation_judges() {
     let network = Arc::new(Network::new(Shape::new(1, 28, 28), &cnn(Norm::Batch, 10)).unwrap());
     let parameters = network.initial_parameters(&mut stream(6, Purpose::ModelInit, 0, 0));
-    let data = random_split(30, 28, 28, 10, 6);
+    let data = random_split(30, Shape::new(1, 28, 28), 10, 6);
     let samples: Vec<u32> = (0..30).collect();
     let [large, small] = [&samples[..], &samples[4..9]].map(|s| Batch { data: &data, samples: s });
     let mut worker = Worker::new(network);
@@ -103,7 +104,7 @@ fn large_images_are_evaluated_in_turns_with_the_same_sums() {
     assert!(network.footprint().samples_within(1 << 26) < 12);
     let network = Arc::new(network);
     let parameters = network.initial_parameters(&mut stream(7, Purpose::ModelInit, 0, 0));
-    let data = random_split(12, 300, 280, 10, 7);
+    let data = random_split(12, Shape::new(1, 300, 280), 10, 7);
     let samples = all(&data);
     let batch = Batch { data: &data, samples: &samples };
     let mut worker = Worker::new(network);

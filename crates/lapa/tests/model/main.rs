@@ -51,7 +51,7 @@ fn problem(vector: &Value) -> Split {
     }
     let labels = vector["labels"].as_array().unwrap();
     let labels = labels.iter().map(|v| v.as_u64().unwrap() as u8).collect();
-    Split { images: images.into(), labels, rows: 28, cols: 28 }
+    Split { images: images.into(), labels, shape: Shape::new(1, 28, 28) }
 }
 
 fn parameters(vector: &Value) -> Vec<f32> {
@@ -189,15 +189,15 @@ fn server_momentum_matches_pytorch() {
 }
 
 /// Random images with exact zeros, as real ones have.
-fn random_split(n: usize, rows: usize, cols: usize, classes: u8, seed: u64) -> Split {
+fn random_split(n: usize, shape: Shape, classes: u8, seed: u64) -> Split {
     let mut rng = stream(seed, Purpose::SyntheticData, 0, 0);
     let pixel = |rng: &mut lapa::seed::Stream| match rng.random::<f32>() < 0.5 {
         true => 0,
         false => rng.random::<u8>(),
     };
-    let images = (0..n * rows * cols).map(|_| pixel(&mut rng)).collect::<Vec<u8>>();
+    let images = (0..n * shape.len()).map(|_| pixel(&mut rng)).collect::<Vec<u8>>();
     let labels = (0..n).map(|_| rng.random_range(0..classes)).collect();
-    Split { images: images.into(), labels, rows, cols }
+    Split { images: images.into(), labels, shape }
 }
 
 #[test]
@@ -211,8 +211,9 @@ fn gradients_match_finite_differences() {
         Layer::Tanh,
         Layer::Linear { outputs: 4 },
     ];
-    let data = random_split(5, 10, 9, 4, 3);
-    let network = Arc::new(Network::new(Shape::new(1, 10, 9), &layers).unwrap());
+    let shape = Shape::new(1, 10, 9);
+    let data = random_split(5, shape, 4, 3);
+    let network = Arc::new(Network::new(shape, &layers).unwrap());
     let mut worker = Worker::new(network.clone());
     let mut parameters = network.initial_parameters(&mut stream(5, Purpose::ModelInit, 0, 0));
     let samples = all(&data);
@@ -236,7 +237,7 @@ fn gradients_match_finite_differences() {
 
 /// Batch and clipped gradient of the fast kernels against the im2col twin.
 fn compare_with_twin(shape: Shape, layers: &[Layer], n: usize, seed: u64) {
-    let data = random_split(n, shape.rows, shape.cols, 7, seed);
+    let data = random_split(n, shape, 7, seed);
     let samples = all(&data);
     let batch = Batch { data: &data, samples: &samples };
     let run = |kernels| {
@@ -271,7 +272,9 @@ fn fast_kernels_match_the_im2col_twin_at_the_edges() {
             Layer::Relu,
             Layer::Linear { outputs: 7 },
         ];
-        compare_with_twin(Shape::new(1, rows, cols), &layers, 3, 5);
+        for planes in [1, 3] {
+            compare_with_twin(Shape::new(planes, rows, cols), &layers, 3, 5);
+        }
     }
 }
 
@@ -281,7 +284,7 @@ fn fast_kernels_match_the_im2col_twin_at_the_edges() {
 fn whole_models_match_a_finite_difference_along_their_gradient() {
     for (name, layers) in models() {
         let (network, mut worker) = worker(&layers, Kernels::Fast);
-        let data = random_split(64, 28, 28, 10, 11);
+        let data = random_split(64, Shape::new(1, 28, 28), 10, 11);
         let samples = all(&data);
         let batch = Batch { data: &data, samples: &samples };
         let p = network.initial_parameters(&mut stream(2, Purpose::ModelInit, 0, 0));
@@ -312,6 +315,7 @@ proptest! {
     /// gradient is exercised with several channels.
     #[test]
     fn fast_kernels_match_the_im2col_twin(
+        planes in 1usize..4,
         rows in 12usize..30,
         cols in 12usize..30,
         channels in (1usize..13, 1usize..13),
@@ -334,7 +338,7 @@ proptest! {
             ]);
         }
         layers.extend([Layer::GroupNorm { groups: 1 }, Layer::Linear { outputs: 7 }]);
-        compare_with_twin(Shape::new(1, rows, cols), &layers, n, seed);
+        compare_with_twin(Shape::new(planes, rows, cols), &layers, n, seed);
     }
 
     /// Clipping many samples at once against a loop over batches of one.
@@ -346,7 +350,7 @@ proptest! {
     ) {
         let (network, mut worker) = worker(&cnn(Norm::Group, 10), Kernels::Fast);
         let p = network.initial_parameters(&mut stream(seed, Purpose::ModelInit, 0, 0));
-        let data = random_split(n, 28, 28, 10, seed);
+        let data = random_split(n, Shape::new(1, 28, 28), 10, seed);
         let samples = all(&data);
         let batch = Batch { data: &data, samples: &samples };
         let (report, clipped) = clipped(&mut worker, &p, batch, clip_norm, n);
@@ -378,7 +382,7 @@ fn long() -> bool {
 fn a_larger_batch_first_does_not_change_a_smaller_one_after() {
     let (network, mut used) = worker(&cnn(Norm::Batch, 10), Kernels::Fast);
     let p = network.initial_parameters(&mut stream(1, Purpose::ModelInit, 0, 0));
-    let data = random_split(40, 28, 28, 10, 9);
+    let data = random_split(40, Shape::new(1, 28, 28), 10, 9);
     let (mut first, mut second) = (vec![0.0; p.len()], vec![0.0; p.len()]);
     used.gradient(&p, Batch { data: &data, samples: &all(&data) }, &mut first);
     used.gradient(&p, Batch { data: &data, samples: &[3, 1, 4] }, &mut first);
@@ -411,7 +415,7 @@ fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {
         for norm in [Norm::Group, Norm::None] {
             let (network, mut worker) = worker(&cnn(norm, 10), kernels);
             let mut p = network.initial_parameters(&mut stream(3, Purpose::ModelInit, 0, 0));
-            let mut data = random_split(6, 28, 28, 10, 5);
+            let mut data = random_split(6, Shape::new(1, 28, 28), 10, 5);
             // Weights that overflow on the one sample that is not black.
             let pixels = 28 * 28;
             let images = Arc::make_mut(&mut data.images);
@@ -434,7 +438,7 @@ fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {
 fn the_denominator_is_public_and_an_empty_batch_is_zero() {
     let (network, mut worker) = worker(&cnn(Norm::Group, 10), Kernels::Fast);
     let p = network.initial_parameters(&mut stream(3, Purpose::ModelInit, 0, 0));
-    let data = random_split(4, 28, 28, 10, 5);
+    let data = random_split(4, Shape::new(1, 28, 28), 10, 5);
     let batch = Batch { data: &data, samples: &all(&data) };
     let (_, by_two) = clipped(&mut worker, &p, batch, 0.5, 2);
     let (_, by_eight) = clipped(&mut worker, &p, batch, 0.5, 8);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapa::aggregate::{FedAdp, GroundMetric, histogram, noise_aware, wasserstein};
 use lapa::device::{Batches, Device, Learner, Streams};
-use lapa::model::Worker;
+use lapa::model::{Shape, Worker};
 use lapa::seed::{Purpose, stream};
 
 use super::*;
@@ -165,7 +165,7 @@ fn noise_aware_weights_follow_from_labels_and_recorded_noise() {
 /// The gradients that the devices of a federation send in round 1, over an ideal link.
 fn gradients(federation: &Simulation) -> Vec<Vec<f32>> {
     let experiment = federation.experiment();
-    let network = lapa::model::network(&experiment.model, 28, 28, 10).unwrap();
+    let network = lapa::model::network(&experiment.model, Shape::new(1, 28, 28), 10).unwrap();
     let mut learner = Learner::new(Worker::new(Arc::new(network)));
     let gradient = |(device, data): (u64, &lapa::partition::DeviceData)| {
         let device = Device {

@@ -41,7 +41,7 @@ fn shares(bench: &mut Bench<'_>) -> Result<(), Failure> {
     let data = bench.data;
     let experiment = experiment(&[])?;
     let links = links(&experiment)?;
-    let network = network(&experiment.model, data.train.rows, data.train.cols, data.classes)?;
+    let network = network(&experiment.model, data.train.shape, data.classes)?;
     let mut update = vec![0f32; network.parameter_count()];
     add_gaussian(&mut update, SIGMA, &mut stream(0, Purpose::Noise, 1, 0))?;
     let quantizer = Quantizer::new(BITS, RANGE)?;

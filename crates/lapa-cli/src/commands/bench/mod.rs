@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use lapa::config::{Data, Experiment, Norm};
 use lapa::data::{DataName, Dataset};
-use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Shape, Worker, cnn};
+use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Worker, cnn};
 use lapa::seed::{Purpose, stream};
 use lapa::simulation::Simulation;
 use lapa_privacy::sampler::add_gaussian;
@@ -150,8 +150,7 @@ fn median_ratio(a: &[f64], b: &[f64]) -> f64 {
 }
 
 fn worker(norm: Norm, data: &Dataset) -> Result<(Worker, Vec<f32>), Failure> {
-    let shape = Shape::new(1, data.train.rows, data.train.cols);
-    let network = Network::new(shape, &cnn(norm, data.classes))?;
+    let network = Network::new(data.train.shape, &cnn(norm, data.classes))?;
     let parameters = network.initial_parameters(&mut stream(0, Purpose::ModelInit, 0, 0));
     Ok((Worker::new(Arc::new(network)), parameters))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lapa::config::{Experiment, Places};
-use lapa::model::network;
+use lapa::model::{Shape, network};
 use lapa::observe::{Quantiles, number};
 use lapa::radio::{Airtime, AnalogConfig, Link, Links, Threshold, UplinkConfig};
 use lapa_wireless::units::{Db, Dbm, Watt};
@@ -16,7 +16,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Format, count, paths};
 
 /// Images and labels of MNIST and its like: the size of the model follows from them.
-const SHAPE: (usize, usize, usize) = (28, 28, 10);
+const SHAPE: (Shape, usize) = (Shape::new(1, 28, 28), 10);
 
 #[derive(Serialize)]
 struct Row {
@@ -65,8 +65,8 @@ impl<'a> Table<'a> {
     /// The links of a round; `all` are listed, however many.
     pub fn new(experiment: &'a Experiment, round: u32, all: bool) -> Result<Self, Failure> {
         let (places, links) = super::links(experiment, round)?;
-        let (rows, cols, classes) = SHAPE;
-        let network = network(&experiment.model, rows, cols, classes)?;
+        let (shape, classes) = SHAPE;
+        let network = network(&experiment.model, shape, classes)?;
         let coordinates = network.parameter_count();
         let mut transmit = experiment.transmit.clone();
         if transmit.uplink.is_ideal() {
