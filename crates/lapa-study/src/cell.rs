@@ -282,11 +282,6 @@ impl Finished {
     pub fn accuracy(&self) -> f64 {
         mean(self.rounds.iter().rev().filter_map(|round| round.accuracy).take(LAST))
     }
-
-    /// The mean of all evaluations: the area under the curve.
-    pub fn mean_accuracy(&self) -> f64 {
-        mean(self.evaluations().map(|(_, accuracy)| accuracy))
-    }
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

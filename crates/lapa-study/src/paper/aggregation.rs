@@ -60,7 +60,9 @@ pub fn chapter(evidence: &Evidence) -> Chapter {
         "Aggregation and device selection",
         "The paper's comparison of aggregation strategies: six methods over the same digital uplink \
          (8 bits per coordinate, QPSK), with local epochs and without privacy noise. The seed sets \
-         devices, positions and fading, the same for all methods.",
+         devices, positions and fading, the same for all methods. On Fashion-MNIST the paper's text has \
+         a gain of 0.800 over BEDA where its own numbers give 0.080, which stands here. The paper's \
+         numbers for claims 2a and 5b are differences of two that it prints.",
     )
     .picture(
         "aggregation",
@@ -85,7 +87,11 @@ pub fn claims(scope: Scope) -> Vec<Claim> {
         Claim::new("2a", "Selecting devices helps: too low a threshold hurts", Vec::new()),
         Claim::new("2b", "Wasserstein weights with selection beat BEDA", Vec::new()),
         Claim::new("2c", "A mild threshold is best: too high a threshold hurts", Vec::new()),
-        Claim::new("10", "The Wasserstein distance makes better weights than KL or JS", Vec::new()),
+        Claim::new(
+            "10",
+            "Weights by the Wasserstein distance are more accurate than by KL or JS",
+            Vec::new(),
+        ),
     ];
     let [others @ .., divergence] = &mut claims;
     let [(data, name), _] = DATA;

@@ -5,6 +5,9 @@ use lapa::files::checksum;
 use super::{Curve, Settings, curve};
 use crate::cell::Finished;
 
+/// Version of all measures and tests: raised with each change, so that earlier verdicts do not stay.
+const MEASURES: &[u8] = b"1";
+
 /// A claim of the paper, or a part of one that can be tested by itself.
 pub struct Claim {
     /// Its number in docs/reproduction.md, with a letter for a part.
@@ -21,11 +24,12 @@ impl Claim {
         Self { id, statement, contrasts }
     }
 
-    /// Checksum of the names of its cells; `None` for a quick look.
+    /// Checksum of the measures and of the names of its cells; `None` for a quick look.
     pub fn checksum(&self, settings: Settings) -> Option<String> {
         let curves = self.contrasts.iter().flat_map(|contrast| contrast.curves.clone());
         let cells = curve::cells(curves, settings).ok().filter(|_| !settings.quick)?;
-        Some(checksum(cells.iter().map(|cell| cell.id().as_bytes())))
+        let names = cells.iter().map(|cell| cell.id().as_bytes());
+        Some(checksum(std::iter::once(MEASURES).chain(names)))
     }
 }
 
@@ -42,6 +46,8 @@ pub struct Contrast {
     pub paper: Option<f64>,
     /// Slack: the claim holds for a difference above minus this.
     pub margin: f64,
+    /// True if the claim is about every run: one seed against it contradicts it, and there is no test.
+    pub exact: bool,
     /// The curves whose cells it needs.
     pub curves: Vec<Curve>,
     /// The difference of each seed, by the cells of each curve.
@@ -57,7 +63,7 @@ impl Contrast {
         measure: impl Fn(&[Vec<&Finished>]) -> Vec<f64> + 'static,
     ) -> Self {
         let (what, measure) = (what.into(), Box::new(measure));
-        Self { what, unit, paper: None, margin: 0.0, curves, measure }
+        Self { what, unit, paper: None, margin: 0.0, exact: false, curves, measure }
     }
 
     /// The gain in final accuracy of one method over another, in points.
@@ -81,6 +87,11 @@ impl Contrast {
     /// The paper's number.
     pub fn paper(self, paper: f64) -> Self {
         Self { paper: Some(paper), ..self }
+    }
+
+    /// The claim is about every run, not about their mean.
+    pub fn exact(self) -> Self {
+        Self { exact: true, ..self }
     }
 
     /// Slack of the claim.

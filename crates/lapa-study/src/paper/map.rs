@@ -4,7 +4,7 @@ use lapa_report::plot::{Tile, Tiles, Tone};
 
 use super::chapter::{Chapter, Drawing, shown_gain};
 use super::reading::{self, Reading};
-use super::{Finding, Standing, Verdict};
+use super::{Finding, Standing, Tested, Verdict};
 use crate::report::{Badge, Entry, Table};
 
 /// A claim under several readings, the main one first.
@@ -16,17 +16,19 @@ fn tone(finding: Finding) -> Tone {
         Finding::Consistent => Tone::MaybeFor,
         Finding::Undecided => Tone::MaybeAgainst,
         Finding::Contradicted => Tone::Against,
-        Finding::NotTested => Tone::Unknown,
+        Finding::Same | Finding::NotTested => Tone::Unknown,
     }
 }
 
 /// Tone and letters of a claim under a reading.
 fn mark(verdict: &Verdict) -> Tile {
     let above = verdict.combined.is_some_and(|combined| combined.above);
+    let same = verdict.combined.is_some_and(|combined| combined.same);
     let (tone, text) = match verdict.standing {
         Standing::Holds => (Tone::For, "holds"),
         Standing::InPart if above => (Tone::MaybeFor, "part"),
         Standing::InPart => (Tone::MaybeAgainst, "part"),
+        Standing::Undecided if same => (Tone::Unknown, "="),
         Standing::Undecided if above => (Tone::MaybeFor, "?"),
         Standing::Undecided => (Tone::MaybeAgainst, "?"),
         Standing::DoesNotHold => (Tone::Against, "not"),
@@ -47,7 +49,7 @@ pub(super) fn badge(standing: Standing) -> Badge {
 pub(super) fn finding_badge(finding: Finding) -> Badge {
     match finding {
         Finding::Shown => Badge::Good,
-        Finding::Consistent | Finding::Undecided => Badge::Mixed,
+        Finding::Consistent | Finding::Same | Finding::Undecided => Badge::Mixed,
         Finding::Contradicted => Badge::Bad,
         Finding::NotTested => Badge::Unknown,
     }
@@ -122,27 +124,31 @@ fn conditions(row: &Row, standing: Standing) -> Option<String> {
 
 /// The conditions under which a claim holds, in words.
 pub(super) fn sentence(row: &Row) -> String {
-    let tested = row.iter().filter(|verdict| verdict.standing != Standing::NotTested).count();
-    let holds = row.iter().filter(|verdict| verdict.standing == Standing::Holds).count();
-    if tested == 0 {
+    let count = |wanted: &[Standing]| row.iter().filter(|v| wanted.contains(&v.standing)).count();
+    let holds = count(&[Standing::Holds]);
+    let decided = holds + count(&[Standing::InPart, Standing::DoesNotHold]);
+    if decided + count(&[Standing::Undecided]) == 0 {
         return "Not tested.".into();
     }
-    let is_most = 2 * holds > tested;
-    let mut text = match (holds, is_most) {
-        (0, _) => "Holds in no reading".to_owned(),
-        (holds, _) if holds == tested && tested == 1 => "Holds in the only reading".into(),
-        (holds, _) if holds == tested => format!("Holds in all {tested} readings"),
-        (_, true) => format!("Holds in most readings ({holds} of {tested})"),
-        (_, false) => format!("Holds in some readings ({holds} of {tested})"),
+    let is_most = 2 * holds > decided;
+    let mut text = match (holds, decided) {
+        (_, 0) => "No reading decides".to_owned(),
+        (0, 1) => "Does not hold in the one reading that decides".into(),
+        (0, _) => format!("Holds in none of the {decided} readings that decide"),
+        (1, 1) => "Holds in the one reading that decides".into(),
+        _ if holds == decided => format!("Holds in all {decided} readings that decide"),
+        _ if is_most => format!("Holds in most readings that decide ({holds} of {decided})"),
+        _ => format!("Holds in some readings that decide ({holds} of {decided})"),
     };
     // Of most readings the others say it in fewer words.
-    if let Some(conditions) = conditions(row, Standing::Holds).filter(|_| !is_most) {
+    if let Some(conditions) = conditions(row, Standing::Holds).filter(|_| !is_most || decided == 1)
+    {
         text += &format!(": {conditions}");
     }
     for (standing, words) in [
         (Standing::InPart, "In part"),
-        (Standing::Undecided, "Undecided"),
         (Standing::DoesNotHold, "Does not hold"),
+        (Standing::Undecided, "Undecided"),
     ] {
         if let Some(conditions) = conditions(row, standing) {
             text += &format!(". {words} {conditions}");
@@ -153,10 +159,13 @@ pub(super) fn sentence(row: &Row) -> String {
 
 /// One row for each claim, with the region in which it holds.
 fn regions(rows: &[Row]) -> Table {
-    let caption = "A claim holds under a reading if the mean over its comparisons is shown and none is \
-                   contradicted; in part, if something is shown and something contradicted; it does \
-                   not hold, if only contradictions are sure.";
-    let mut table = Table::new(caption, &["Claim", "The paper says", "Main reading", "Readings"]);
+    let caption = "A claim holds under a reading if the mean over its comparisons is shown and each of \
+                   them has the paper's sign; in part, if something is shown; it does not hold, if \
+                   only contradictions are sure. Readings share their seeds and are not corrected for \
+                   one another: with no true difference, a claim holds in about one of twenty by \
+                   chance.";
+    let headers = ["Claim", "The paper says", "Main reading, MNIST", "Readings"];
+    let mut table = Table::new(caption, &headers);
     for row in rows {
         let Some(main) = row.first() else { continue };
         table.row([
@@ -221,26 +230,58 @@ pub(super) fn chapter(rows: &[Row]) -> Chapter {
 
 /// One row for each comparison of a claim.
 pub(super) fn comparison_table(verdict: &Verdict) -> Table {
-    let headers =
-        ["Comparison", ">paper", ">ours", "Unit", "Word", ">p", ">detectable", "paper in interval"];
+    let headers = [
+        "Comparison",
+        ">paper",
+        ">ours",
+        "Unit",
+        ">seeds for it",
+        "Word",
+        ">p",
+        ">p against",
+        ">detectable",
+        "paper in interval",
+    ];
     let Verdict { claim, statement, seeds, .. } = verdict;
     let caption = format!(
-        "Claim {claim}: {statement}. {seeds} seeds; p one-sided, after Holm's correction; detectable: \
-         with a power of 80 %."
+        "Claim {claim}: {statement}. {seeds} seeds; p one-sided, after Holm's correction, of a \
+         claim about means; detectable: with a power of 80 %."
     );
     let mut table = Table::new(&caption, &headers);
     let yes_no = |value: Option<bool>| value.map_or("–", |value| if value { "yes" } else { "no" });
     let number = |value: Option<f64>, shown: fn(f64) -> String| value.map_or("–".into(), shown);
+    let p_of =
+        |tested: Option<Tested>, p: fn(Tested) -> f64| number(tested.map(p), |p| format!("{p:.4}"));
     for comparison in &verdict.comparisons {
+        let tested = comparison.tested.filter(|_| !comparison.exact);
+        let seeds = comparison.seeds_for_it();
         table.row([
             Entry::from(comparison.what.as_str()),
             number(comparison.paper, |paper| format!("{paper:+.3}")).into(),
             shown_gain(comparison.ours).into(),
             comparison.unit.as_str().into(),
+            seeds.map_or("–".into(), |[for_it, all]| format!("{for_it} of {all}")).into(),
             Entry::badge(finding_badge(comparison.finding), comparison.finding.text()),
-            number(comparison.tested.map(|tested| tested.p), |p| format!("{p:.4}")).into(),
+            p_of(tested, |tested| tested.p).into(),
+            p_of(tested, |tested| tested.p_against).into(),
             number(comparison.detectable, |least| format!("{least:.2}")).into(),
             yes_no(comparison.paper_in_interval).into(),
+        ]);
+    }
+    if verdict.comparisons.len() > 1 && !verdict.comparisons.iter().any(|c| c.exact) {
+        let dash = || Entry::from("–");
+        let finding = Finding::from_test(verdict.combined);
+        table.row([
+            "mean of these".into(),
+            dash(),
+            dash(),
+            dash(),
+            dash(),
+            Entry::badge(finding_badge(finding), finding.text()),
+            p_of(verdict.combined, |tested| tested.p).into(),
+            p_of(verdict.combined, |tested| tested.p_against).into(),
+            dash(),
+            dash(),
         ]);
     }
     table

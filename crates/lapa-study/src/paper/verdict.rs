@@ -35,13 +35,13 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// The mean over the comparisons is shown, and none is contradicted.
+    /// The mean over the comparisons is shown, and each has the paper's sign.
     Holds,
-    /// Some comparison, or their mean, is shown, and some is contradicted.
+    /// Some comparison, or the mean, is shown, but not all have the paper's sign, or not surely.
     InPart,
     /// Nothing is sure.
     Undecided,
-    /// The mean is contradicted; or a comparison is, and none is shown.
+    /// Some comparison, or the mean, is contradicted, and none is shown.
     DoesNotHold,
     /// Too few seeds, or cells are missing.
     NotTested,
@@ -70,6 +70,8 @@ pub enum Finding {
     Consistent,
     /// It has the other sign, which may be chance.
     Undecided,
+    /// There is no difference with any seed.
+    Same,
     /// It has the other sign, surely.
     Contradicted,
     /// Too few seeds, or cells are missing.
@@ -78,8 +80,8 @@ pub enum Finding {
 
 impl Finding {
     /// All but the last, from good to bad.
-    pub const TESTED: [Self; 4] =
-        [Self::Shown, Self::Consistent, Self::Undecided, Self::Contradicted];
+    pub const TESTED: [Self; 5] =
+        [Self::Shown, Self::Consistent, Self::Same, Self::Undecided, Self::Contradicted];
 
     /// For readers.
     pub fn text(self) -> &'static str {
@@ -87,14 +89,16 @@ impl Finding {
             Self::Shown => "shown",
             Self::Consistent => "consistent",
             Self::Undecided => "undecided",
+            Self::Same => "no difference",
             Self::Contradicted => "contradicted",
             Self::NotTested => "not tested",
         }
     }
 
-    fn from_test(tested: Option<Tested>) -> Self {
+    pub(super) fn from_test(tested: Option<Tested>) -> Self {
         match tested {
             None => Self::NotTested,
+            Some(tested) if tested.same => Self::Same,
             Some(tested) if tested.p < LEVEL => Self::Shown,
             Some(tested) if tested.p_against < LEVEL => Self::Contradicted,
             Some(tested) if tested.above => Self::Consistent,
@@ -108,6 +112,8 @@ impl Finding {
 pub struct Tested {
     /// True if the mean has the paper's sign.
     pub above: bool,
+    /// True if no seed makes a difference.
+    pub same: bool,
     /// One-sided p-value for the claim.
     pub p: f64,
     /// One-sided p-value against it.
@@ -119,9 +125,17 @@ impl Tested {
         let against: Vec<f64> = values.iter().map(|value| -value).collect();
         Some(Self {
             above: values.iter().sum::<f64>() > 0.0,
+            same: values.iter().all(|value| *value == 0.0),
             p: p_above_zero(values)?,
             p_against: p_above_zero(&against)?,
         })
+    }
+
+    /// Every value has to be above 0: no chance is left either way.
+    fn of_every(values: &[f64]) -> Option<Self> {
+        let above = values.iter().all(|value| *value > 0.0);
+        let [p, p_against] = if above { [0.0, 1.0] } else { [1.0, 0.0] };
+        (values.len() > 1).then_some(Self { above, same: false, p, p_against })
     }
 }
 
@@ -136,6 +150,8 @@ pub struct Comparison {
     pub paper: Option<f64>,
     /// Slack: the claim holds for a difference above minus this.
     pub margin: f64,
+    /// True if the claim is about every run, so that nothing is tested.
+    pub exact: bool,
     /// The difference of each seed; `None` if a cell is missing or has no such number.
     pub values: Option<Vec<f64>>,
     /// Their mean, with its two-sided 95 % interval.
@@ -160,6 +176,7 @@ impl Comparison {
         let values = values.filter(|values| values.iter().all(|value| value.is_finite()));
         let ours = Estimate::of_each(values.clone());
         let shifted = values.as_ref().map(|values| shifted(values, contrast.margin));
+        let test = if contrast.exact { Tested::of_every } else { Tested::from_values };
         let paper_in_interval =
             ours.zip(contrast.paper).and_then(|(ours, paper)| ours.holds(paper));
         Self {
@@ -167,13 +184,22 @@ impl Comparison {
             unit: contrast.unit.into(),
             paper: contrast.paper,
             margin: contrast.margin,
+            exact: contrast.exact,
             ours,
-            tested: shifted.as_deref().and_then(Tested::from_values),
+            tested: shifted.as_deref().and_then(test),
             finding: Finding::NotTested,
-            detectable: shifted.and_then(|values| detectable(&values, LEVEL / of as f64)),
+            detectable: shifted
+                .filter(|_| !contrast.exact)
+                .and_then(|values| detectable(&values, LEVEL / of as f64)),
             paper_in_interval,
             values,
         }
+    }
+
+    /// Number of seeds with the paper's sign, and of all.
+    pub fn seeds_for_it(&self) -> Option<[usize; 2]> {
+        let values = self.shifted()?;
+        Some([values.iter().filter(|value| **value > 0.0).count(), values.len()])
     }
 
     /// The difference of each seed with the slack, by which it is tested.
@@ -199,10 +225,13 @@ fn correct(comparisons: &mut [Comparison]) {
 }
 
 /// The mean over the comparisons, seed by seed. Seeds are independent, and the comparisons of one are
-/// not.
+/// not. If the claim is about every run, all of them together.
 fn combined(comparisons: &[Comparison]) -> Option<Tested> {
     let each: Vec<Vec<f64>> = comparisons.iter().map(Comparison::shifted).collect::<Option<_>>()?;
     let seeds = each.first()?.len();
+    if comparisons.iter().any(|comparison| comparison.exact) {
+        return Tested::of_every(&each.concat());
+    }
     let mean =
         |seed: usize| each.iter().map(|values| values[seed]).sum::<f64>() / each.len() as f64;
     Tested::from_values(&(0..seeds).map(mean).collect::<Vec<_>>())
@@ -249,16 +278,19 @@ impl Verdict {
 }
 
 fn standing(comparisons: &[Comparison], combined: Option<Tested>) -> Standing {
-    let any = |finding| comparisons.iter().any(|comparison| comparison.finding == finding);
     let mean = Finding::from_test(combined);
-    match (mean, any(Finding::Contradicted)) {
-        (Finding::NotTested, _) => Standing::NotTested,
-        (Finding::Shown, false) => Standing::Holds,
-        (Finding::Contradicted, _) => Standing::DoesNotHold,
-        (Finding::Shown, true) => Standing::InPart,
-        (_, true) if any(Finding::Shown) => Standing::InPart,
-        (_, true) => Standing::DoesNotHold,
-        (_, false) => Standing::Undecided,
+    let any = |wanted| mean == wanted || comparisons.iter().any(|c| c.finding == wanted);
+    let is_for = |c: &Comparison| matches!(c.finding, Finding::Shown | Finding::Consistent);
+    if mean == Finding::NotTested {
+        Standing::NotTested
+    } else if mean == Finding::Shown && comparisons.iter().all(is_for) {
+        Standing::Holds
+    } else if any(Finding::Shown) {
+        Standing::InPart
+    } else if any(Finding::Contradicted) {
+        Standing::DoesNotHold
+    } else {
+        Standing::Undecided
     }
 }
 
@@ -274,6 +306,7 @@ mod tests {
             unit: contrast.unit.into(),
             paper: None,
             margin,
+            exact: false,
             values: Some(values.to_vec()),
             ours: Some(Estimate::of(values)),
             tested: Tested::from_values(&shifted),
@@ -309,9 +342,29 @@ mod tests {
     }
 
     #[test]
+    fn no_difference_leans_to_no_side() {
+        let none: &[f64] = &[0.0, 0.0, 0.0];
+        assert_eq!(judged(&[none]), (vec![Finding::Same], Standing::Undecided));
+        assert_eq!(judged(&[none, SURE]).1, Standing::InPart);
+    }
+
+    #[test]
+    fn a_claim_about_every_run_falls_with_one() {
+        let every = |values: &[f64]| Finding::from_test(Tested::of_every(values));
+        assert_eq!(every(&[1.0, 0.1, 2.0]), Finding::Shown);
+        // By a t-test of their mean p would be 0.03.
+        assert_eq!(every(&[[1.0; 14].as_slice(), &[-4.0]].concat()), Finding::Contradicted);
+        assert_eq!(every(&[1.0]), Finding::NotTested);
+    }
+
+    #[test]
     fn a_claim_stands_by_all_of_its_comparisons() {
         assert_eq!(judged(&[SURE, SURE]).1, Standing::Holds);
         assert_eq!(judged(&[SURE, CONTRARY]).1, Standing::InPart);
+        // The mean is surely above 0, but one comparison has the other sign.
+        assert_eq!(judged(&[SURE, SURE, &[-0.2, 0.1, 0.0]]).1, Standing::InPart);
+        // The mean is surely below 0, but one comparison is shown.
+        assert_eq!(judged(&[SURE, &[-9.0, -9.1, -8.9]]).1, Standing::InPart);
         assert_eq!(judged(&[UNSURE, CONTRARY]).1, Standing::DoesNotHold);
         assert_eq!(judged(&[UNSURE, UNSURE]).1, Standing::Undecided);
     }
