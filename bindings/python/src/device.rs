@@ -121,7 +121,7 @@ impl Device {
                 let images = images.as_array();
                 let (_, rows, cols) = images.dim();
                 let records = Split {
-                    images: images.iter().copied().collect::<Vec<u8>>().into(),
+                    values: images.iter().copied().collect::<Vec<u8>>().into(),
                     labels: labels.as_array().to_vec(),
                     shape: Shape::new(1, rows, cols),
                 };

@@ -32,7 +32,7 @@ fn network(layers: &[Layer]) -> (Arc<Network>, Vec<f32>) {
 }
 
 fn image(data: &Dataset, i: usize) -> Vec<f32> {
-    data.train.image(i).iter().map(|&pixel| f32::from(pixel) / 255.0).collect()
+    data.train.input(i)
 }
 
 fn gradient(network: &Arc<Network>, parameters: &[f32], images: &[f32], labels: &[u8]) -> Vec<f32> {
@@ -150,8 +150,7 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
 fn reader(network: &Arc<Network>, parameters: &[f32], data: &Dataset) -> LabelReader {
     let gradients: Vec<(Vec<f32>, u8)> = (0..data.test.len())
         .map(|i| {
-            let pixels: Vec<f32> =
-                data.test.image(i).iter().map(|&p| f32::from(p) / 255.0).collect();
+            let pixels = data.test.input(i);
             let label = data.test.labels[i];
             (gradient(network, parameters, &pixels, &[label]), label)
         })

@@ -105,7 +105,7 @@ fn second_moment(federation: &Simulation, weights: &[f64]) -> f64 {
     let mut rows: Vec<(f64, Vec<f64>)> = Vec::new();
     for (device, weight) in federation.records().dealt().unwrap().devices.iter().zip(weights) {
         for &sample in &device.samples {
-            let pixels = train.image(sample as usize).iter().map(|&p| f64::from(p) / 255.0);
+            let pixels = train.input(sample as usize).into_iter().map(f64::from);
             rows.push((weight / device.samples.len() as f64, pixels.chain([1.0]).collect()));
         }
     }

@@ -54,8 +54,8 @@ impl Drift {
         parameters[0] = 1e6;
         // Softmax gives class 0 nearly all.
         parameters[last - 2..].fill((small / (1.0 - 2.0 * small)).ln());
-        let (images, labels) = (vec![0; records].into(), vec![0; records]);
-        let data = Split { images, labels, shape: Shape::new(1, 1, 1) };
+        let (images, labels) = (vec![0u8; records], vec![0; records]);
+        let data = Split { values: images.into(), labels, shape: Shape::new(1, 1, 1) };
         Self { data, parameters, network: Arc::new(network) }
     }
 
@@ -93,7 +93,9 @@ fn a_record_that_is_not_drawn_moves_no_other_block() {
     let left_out = drift.sum_from(1, Blocks::Ends(&ends(1)));
     let by_place =
         distance(&drift.sum_from(0, Blocks::Each(BLOCK)), &drift.sum_from(1, Blocks::Each(BLOCK)));
-    Arc::make_mut(&mut drift.data.images)[0] = 255;
+    let mut images = vec![0u8; drift.data.len()];
+    images[0] = 255;
+    drift.data.values = images.into();
     drift.data.labels[0] = 0;
     let zero = drift.sum_from(0, Blocks::Ends(&ends(0)));
     assert_eq!(zero, left_out);
@@ -160,7 +162,7 @@ fn a_sample_counts_the_same_in_every_batch() {
             let mut worker = Worker::new(Arc::new(network));
             let images: Vec<u8> = (0..97 * 784).map(|_| rng.random()).collect();
             let labels = (0..97).map(|i| i % 10).collect();
-            let data = Split { images: images.into(), labels, shape: Shape::new(1, 28, 28) };
+            let data = Split { values: images.into(), labels, shape: Shape::new(1, 28, 28) };
             let samples: Vec<u32> = (0..97).map(|i| i * 31 % 97).collect();
             let whole = Batch { data: &data, samples: &samples };
             let (_, together) = sum(&mut worker, &parameters, whole, 0.5, ONE);
@@ -218,7 +220,7 @@ fn hostile(network: &Arc<Network>, hidden: f32, certain: f32, clip_norm: f64) ->
         parameters[bias.range.clone()].fill(hidden);
     }
     let data =
-        Split { images: vec![7; 28 * 28].into(), labels: vec![0], shape: Shape::new(1, 28, 28) };
+        Split { values: vec![7u8; 28 * 28].into(), labels: vec![0], shape: Shape::new(1, 28, 28) };
     let batch = Batch { data: &data, samples: &[0] };
     length(
         sum(&mut Worker::new(network.clone()), &parameters, batch, clip_norm, Blocks::Each(BLOCK))

@@ -15,7 +15,7 @@ fn logistic(parameters: &[f32], samples: &[u32]) -> (f64, Vec<f64>) {
     let (mut loss, mut gradient) = (0.0, vec![0.0; parameters.len()]);
     for &sample in samples {
         let image: Vec<f64> =
-            data.train.image(sample as usize).iter().map(|&p| f64::from(p) / 255.0).collect();
+            data.train.input(sample as usize).into_iter().map(f64::from).collect();
         let label = usize::from(data.train.labels[sample as usize]);
         let logit = |class: usize| {
             let weights = &parameters[class * pixels..(class + 1) * pixels];

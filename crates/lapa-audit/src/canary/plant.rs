@@ -1,8 +1,6 @@
 //! Canaries, and how they come among the devices' records.
 
-use std::sync::Arc;
-
-use lapa::data::Dataset;
+use lapa::data::{Dataset, Values};
 use lapa::partition::{Partition, partition};
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::Adjacency;
@@ -52,15 +50,38 @@ pub(crate) struct Planted {
 /// these pixels.
 fn dark(data: &Dataset) -> Vec<bool> {
     let pixels = data.test.shape.len();
-    let mut ink = vec![0u64; pixels];
-    for image in data.test.images.chunks_exact(pixels) {
-        ink.iter_mut().zip(image).for_each(|(sum, &value)| *sum += u64::from(value));
-    }
+    let ink = match &data.test.values {
+        Values::Bytes(bytes) => sums(bytes, pixels),
+        Values::Floats(floats) => sums(floats, pixels),
+    };
     let mut order: Vec<usize> = (0..pixels).collect();
-    order.sort_by_key(|&pixel| ink[pixel]);
+    order.sort_by(|&a, &b| ink[a].total_cmp(&ink[b]));
     let mut dark = vec![false; pixels];
     order[..pixels.div_ceil(2)].iter().for_each(|&pixel| dark[pixel] = true);
     dark
+}
+
+/// Sum of each value over samples of `len` values.
+fn sums<T: Copy + Into<f64>>(values: &[T], len: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; len];
+    for sample in values.chunks_exact(len) {
+        sums.iter_mut().zip(sample).for_each(|(sum, &value)| *sum += value.into());
+    }
+    sums
+}
+
+/// Samples that are bright at the dots and dark elsewhere, in values as those of the data set.
+fn drawn(dots: &[bool], data: &Dataset) -> Values {
+    match &data.test.values {
+        Values::Bytes(_) => {
+            dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect::<Vec<_>>().into()
+        }
+        Values::Floats(floats) => {
+            let brightest = floats.iter().copied().fold(0.0, f32::max);
+            let value = |&dot: &bool| if dot { brightest } else { 0.0 };
+            dots.iter().map(value).collect::<Vec<_>>().into()
+        }
+    }
 }
 
 /// Canaries, at most.
@@ -84,9 +105,8 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
     let most = most_canaries(options.effort);
     let each = usize::div_ceil(most, sizes.len().max(1)).max(TOGETHER);
     let replaced = experiment.adjacency() == Adjacency::ReplaceOne;
-    let (mut canaries, mut images) = (Vec::new(), std::mem::take(&mut data.train.images));
+    let (mut canaries, mut dots) = (Vec::new(), Vec::new());
     let dark = dark(&data);
-    let store = Arc::make_mut(&mut images);
     for (device, held) in (0u32..).zip(&mut partition.devices) {
         let left = usize::saturating_sub(most, canaries.len());
         let count = each.min(held.samples.len() / SHARE).min(left);
@@ -96,10 +116,7 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
         for place in index::sample(&mut places, held.samples.len(), count) {
             let sample = data.train.labels.len() as u32;
             let mut rng = stream(options.seed, Purpose::Audit, IMAGES, sample.into());
-            store.extend(dark.iter().map(|&dark| match rng.random_range(0..WHITE) {
-                0 if dark => u8::MAX,
-                _ => 0,
-            }));
+            dots.extend(dark.iter().map(|&dark| rng.random_range(0..WHITE) == 0 && dark));
             data.train.labels.push(rng.random_range(0..classes as u32) as u8);
             let mut coin = stream(options.seed, Purpose::Audit, COINS, sample.into());
             let present = coin.random();
@@ -117,7 +134,7 @@ pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, Aud
             held.label_counts[usize::from(data.train.labels[sample as usize])] += 1;
         }
     }
-    data.train.images = images;
+    data.train.values = data.train.values.joined(&drawn(&dots, &data));
     Ok(Planted { data, partition, sizes, canaries })
 }
 
@@ -166,7 +183,7 @@ mod tests {
                 let counted: u32 = device.label_counts.iter().sum();
                 assert_eq!(counted as usize, device.samples.len());
             }
-            assert_eq!(data.train.images.len(), data.train.labels.len() * 784);
+            assert_eq!(data.train.values.len(), data.train.labels.len() * 784);
         }
     }
 

@@ -182,10 +182,7 @@ fn of_each_class(split: &Split, classes: usize, count: usize) -> Vec<Image> {
     }
     let most = of_class.iter().map(Vec::len).max().unwrap_or(0);
     let in_turn = (0..most).flat_map(|k| of_class.iter().filter_map(move |of| of.get(k)));
-    in_turn
-        .take(count)
-        .map(|&i| Image { pixels: scaled(split.image(i)), label: split.labels[i] })
-        .collect()
+    in_turn.take(count).map(|&i| Image { pixels: split.input(i), label: split.labels[i] }).collect()
 }
 
 fn class_means(split: &Split, classes: usize) -> Vec<Vec<f32>> {
@@ -193,17 +190,13 @@ fn class_means(split: &Split, classes: usize) -> Vec<Vec<f32>> {
     let mut counts = vec![0.0f64; classes];
     for (i, &label) in split.labels.iter().enumerate() {
         let sums = &mut sums[usize::from(label)];
-        sums.iter_mut().zip(split.image(i)).for_each(|(sum, &p)| *sum += f64::from(p) / 255.0);
+        sums.iter_mut().zip(split.input(i)).for_each(|(sum, x)| *sum += f64::from(x));
         counts[usize::from(label)] += 1.0;
     }
     let mean = |(sums, count): (Vec<f64>, f64)| {
         sums.iter().map(|sum| (sum / count.max(1.0)) as f32).collect()
     };
     sums.into_iter().zip(counts).map(mean).collect()
-}
-
-fn scaled(pixels: &[u8]) -> Vec<f32> {
-    pixels.iter().map(|&pixel| f32::from(pixel) / 255.0).collect()
 }
 
 /// The guesses in the order of the images: each image has the closest that is left.

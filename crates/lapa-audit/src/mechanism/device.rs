@@ -82,7 +82,7 @@ impl DeviceReleases {
             Neighbors::NotFinite => (vec![1e38, 100.0, 100.0, -100.0, 0.0, 0.0], [255, 0, 0]),
         };
         let data = Split {
-            images: images.to_vec().into(),
+            values: images.to_vec().into(),
             labels: vec![0, 1, 0],
             shape: Shape::new(1, 1, 1),
         };

@@ -1,7 +1,5 @@
 //! Candidate records of the attack, and the partition that follows from the coins.
 
-use std::sync::Arc;
-
 use lapa::config::Experiment;
 use lapa::data::{Dataset, Split};
 use lapa::error::FederationError;
@@ -178,7 +176,6 @@ fn with_others(slots: Vec<Slot>, data: &Dataset, heads: &Partition, rng: &mut St
 
 /// Both splits, one after the other.
 fn joined(first: &Split, second: &Split) -> Split {
-    let images = [first.images.as_slice(), second.images.as_slice()].concat();
     let labels = [first.labels.as_slice(), second.labels.as_slice()].concat();
-    Split { images: Arc::new(images), labels, ..*first }
+    Split { values: first.values.joined(&second.values), labels, shape: first.shape }
 }

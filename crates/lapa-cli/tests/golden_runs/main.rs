@@ -95,7 +95,8 @@ fn write_digits(folder: &Path) {
             numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
         };
         let images =
-            [&big_endian(&[0x0803, count, sides[0], sides[1]]), &split.images[..]].concat();
+            [&big_endian(&[0x0803, count, sides[0], sides[1]]), split.values.bytes().unwrap()]
+                .concat();
         fs::write(folder.join(format!("{name}-images-idx3-ubyte")), images).unwrap();
         let labels = [&big_endian(&[0x0801, count]), &split.labels[..]].concat();
         fs::write(folder.join(format!("{name}-labels-idx1-ubyte")), labels).unwrap();

@@ -129,7 +129,7 @@ pub fn split(images: Idx, labels: Idx) -> Result<Split> {
         });
     }
     let shape = Shape::new(1, images.dims[1], images.dims[2]);
-    Ok(Split { images: images.data.into(), labels: labels.data, shape })
+    Ok(Split { values: images.data.into(), labels: labels.data, shape })
 }
 
 /// Hashes what passes through.

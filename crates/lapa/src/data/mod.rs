@@ -7,21 +7,20 @@ mod folder;
 mod glyphs;
 mod idx;
 mod known;
+mod samples;
 mod source;
 mod synthetic;
 
 pub use error::{DataError, Result, Tried};
 pub use fetch::FetchEvent;
 pub use folder::cache_dir;
+pub use samples::{Split, Values};
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use known::Known;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::shape::Shape;
 
 /// Classes of the data sets that have a name.
 pub const CLASSES: usize = 10;
@@ -108,35 +107,6 @@ impl Dataset {
     }
 }
 
-/// Labeled images of one shape, kept as bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Split {
-    /// Pixels of one image after the other, channel by channel and row by row; shared by copies.
-    pub images: Arc<Vec<u8>>,
-    /// One label per image.
-    pub labels: Vec<u8>,
-    /// Shape of an image.
-    pub shape: Shape,
-}
-
-impl Split {
-    /// Number of images.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// True if there is no image.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    /// The pixels of image `i`.
-    pub fn image(&self, i: usize) -> &[u8] {
-        let pixels = self.shape.len();
-        &self.images[i * pixels..][..pixels]
-    }
-}
-
 /// A data set in memory.
 #[derive(Clone, Debug)]
 pub struct Dataset {
@@ -144,9 +114,9 @@ pub struct Dataset {
     pub name: DataName,
     /// Its place, in words.
     pub source: String,
-    /// Training images, which the devices share out.
+    /// Training samples, which the devices share out.
     pub train: Split,
-    /// Test images, which the server holds.
+    /// Test samples, which the server holds.
     pub test: Split,
     /// Number of classes; labels are below it.
     pub classes: usize,

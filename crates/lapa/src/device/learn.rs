@@ -334,7 +334,7 @@ mod tests {
         let network = Arc::new(Network::new(Shape::new(1, 2, 2), &layers).unwrap());
         let images = (0..4 * 10).map(|i| (i * 37 % 256) as u8).collect::<Vec<u8>>();
         let labels = (0..10).map(|i| i % 3).collect();
-        let data = Split { images: images.into(), labels, shape: Shape::new(1, 2, 2) };
+        let data = Split { values: images.into(), labels, shape: Shape::new(1, 2, 2) };
         let parameters = network.initial_parameters(&mut stream(1, Purpose::ModelInit, 0, 0));
         (network, data, parameters)
     }

@@ -96,7 +96,7 @@ mod tests {
             [(0, 0, 0), (1, 1, 1), (9, 9, 9), (10, 1, 9), (95, 9, 86), (12_000, 1_000, 11_000)]
         {
             let shape = Shape::new(1, 1, 1);
-            let split = Split { images: vec![].into(), labels: vec![0; test], shape };
+            let split = Split { values: vec![0u8; 0].into(), labels: vec![0; test], shape };
             let (held_out, others) = Images::all(split).hold_out(3);
             assert_eq!((held_out.numbers.len(), others.numbers.len()), (calibration, evaluated));
             if test >= 10 {

@@ -8,7 +8,7 @@ use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
 use super::op::{Pass, Saved};
 use super::sample_clip::{BLOCK, SampleClip};
-use crate::data::Split;
+use crate::data::{Split, Values};
 
 /// Samples of a data set, by index.
 #[derive(Clone, Copy)]
@@ -269,17 +269,21 @@ impl Worker {
         }
     }
 
-    /// Copies the images in, scaled from bytes to [0, 1], and makes room for what follows from them.
+    /// Copies the samples in, bytes scaled to [0, 1], and makes room for what follows from them.
     fn load(&mut self, batch: Batch<'_>) {
         let (inputs, n) = (self.network.input.len(), batch.samples.len());
-        assert_eq!(batch.data.shape.len(), inputs, "pixels per image");
+        assert_eq!(batch.data.shape.len(), inputs, "values per sample");
         let outputs = self.network.ops.iter().map(|slot| slot.op.output_len());
         for (values, len) in self.activations.iter_mut().zip(std::iter::once(inputs).chain(outputs))
         {
             make_room(values, n * len);
         }
-        for (image, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
-            scale_pixels(batch.data.image(sample as usize), image);
+        for (input, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
+            let places = batch.data.places(sample as usize);
+            match &batch.data.values {
+                Values::Bytes(bytes) => scale_pixels(&bytes[places], input),
+                Values::Floats(floats) => input.copy_from_slice(&floats[places]),
+            }
         }
     }
 

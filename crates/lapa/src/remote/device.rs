@@ -88,7 +88,7 @@ impl Device {
             )));
         };
         let sizes: Vec<u32> = parts.devices.iter().map(|part| part.samples.len() as u32).collect();
-        let records = records_of(&data.train, &part.samples);
+        let records = data.train.select(&part.samples);
         let experiment = checked(experiment, seeded)?;
         Self::with(experiment, device, records, data.classes, (&sizes, device as usize), ledger)
     }
@@ -102,10 +102,10 @@ impl Device {
         seeded: bool,
         ledger: &Path,
     ) -> Result<Self> {
-        let (images, labels) = (records.images.len(), records.labels.len());
-        if images != labels * records.shape.len() || records.is_empty() {
+        let (values, labels) = (records.values.len(), records.labels.len());
+        if values != labels * records.shape.len() || records.is_empty() {
             return Err(RemoteError::Records(format!(
-                "{images} pixels for {labels} labels: allowed is {} for each, and at least one",
+                "{values} pixels for {labels} labels: allowed is {} for each, and at least one",
                 records.shape.of_image()
             )));
         }
@@ -393,12 +393,4 @@ fn refuse_initial_sigma(experiment: &Experiment) -> Result<()> {
     let what = "privacy.initial_sigma goes by the mean size of all devices, which a device with \
                 records of its own does not know";
     Err(RemoteError::Config { what: what.into(), instead: "privacy.epsilon" })
-}
-
-/// Copies of some records, in their order.
-fn records_of(all: &Split, samples: &[u32]) -> Split {
-    let mut images = Vec::with_capacity(samples.len() * all.shape.len());
-    samples.iter().for_each(|&i| images.extend_from_slice(all.image(i as usize)));
-    let labels = samples.iter().map(|&i| all.labels[i as usize]).collect();
-    Split { images: images.into(), labels, shape: all.shape }
 }

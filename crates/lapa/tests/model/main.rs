@@ -51,7 +51,7 @@ fn problem(vector: &Value) -> Split {
     }
     let labels = vector["labels"].as_array().unwrap();
     let labels = labels.iter().map(|v| v.as_u64().unwrap() as u8).collect();
-    Split { images: images.into(), labels, shape: Shape::new(1, 28, 28) }
+    Split { values: images.into(), labels, shape: Shape::new(1, 28, 28) }
 }
 
 fn parameters(vector: &Value) -> Vec<f32> {
@@ -197,7 +197,7 @@ fn random_split(n: usize, shape: Shape, classes: u8, seed: u64) -> Split {
     };
     let images = (0..n * shape.len()).map(|_| pixel(&mut rng)).collect::<Vec<u8>>();
     let labels = (0..n).map(|_| rng.random_range(0..classes)).collect();
-    Split { images: images.into(), labels, shape }
+    Split { values: images.into(), labels, shape }
 }
 
 #[test]
@@ -418,9 +418,9 @@ fn a_sample_whose_gradient_is_not_finite_counts_as_zero() {
             let mut data = random_split(6, Shape::new(1, 28, 28), 10, 5);
             // Weights that overflow on the one sample that is not black.
             let pixels = 28 * 28;
-            let images = Arc::make_mut(&mut data.images);
-            images.fill(0);
+            let mut images = vec![0u8; data.values.len()];
             images[2 * pixels..3 * pixels].fill(255);
+            data.values = images.into();
             let first = network.tensors()[0].range.clone();
             p[first].iter_mut().for_each(|w| *w *= 1e38);
             let mut of =

@@ -50,7 +50,7 @@ fn a_folder_is_a_data_set() {
     let files = [images(3, 2, 2), labels(&[0, 4, 1]), images(1, 2, 2), labels(&[4])];
     let data = try_load(files.clone()).unwrap();
     assert_eq!((data.train.len(), data.test.len(), data.classes), (3, 1, 5));
-    assert_eq!(data.train.image(2), [8, 9, 10, 11]);
+    assert_eq!(data.train.values.bytes().unwrap()[8..12], [8, 9, 10, 11]);
     assert_eq!(data.test.labels, [4]);
     // Computed with the `sha256sum` program.
     let sha256 = "e0aed30d312d23b28f387fa3b26896ffceba086246203d073bff2a404975449b";

@@ -131,7 +131,7 @@ fn labels_match_images() {
         sha256: String::new(),
     };
     let good = split(idx("i", &[2, 3, 4]), idx("l", &[2])).unwrap();
-    assert_eq!((good.len(), good.shape, good.image(1).len()), (2, Shape::new(1, 3, 4), 12));
+    assert_eq!((good.len(), good.shape, good.input(1).len()), (2, Shape::new(1, 3, 4), 12));
     let bad = split(idx("i", &[2, 3, 4]), idx("l", &[3])).unwrap_err();
     assert_eq!(bad.to_string(), "l: 3 labels, expected 2, one per image of i");
 }

@@ -1,0 +1,122 @@
+//! Labeled samples in memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::shape::Shape;
+
+/// Values of samples, one sample after the other; shared by copies.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Bytes, as of images. A network sees 255 as 1.
+    Bytes(Arc<Vec<u8>>),
+    /// Floats. A network sees them as they are.
+    Floats(Arc<Vec<f32>>),
+}
+
+impl From<Vec<u8>> for Values {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<Vec<f32>> for Values {
+    fn from(floats: Vec<f32>) -> Self {
+        Self::Floats(floats.into())
+    }
+}
+
+impl Values {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Floats(floats) => floats.len(),
+        }
+    }
+
+    /// True if there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes, if that is what they are.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Floats(_) => None,
+        }
+    }
+
+    /// These and then others of the same kind.
+    ///
+    /// # Panics
+    /// If the others are of another kind.
+    pub fn joined(&self, others: &Self) -> Self {
+        match (self, others) {
+            (Self::Bytes(a), Self::Bytes(b)) => [&***a, &***b].concat().into(),
+            (Self::Floats(a), Self::Floats(b)) => [&***a, &***b].concat().into(),
+            _ => panic!("bytes and floats do not join"),
+        }
+    }
+
+    /// Copies of some parts, one after the other.
+    pub fn select(&self, parts: impl Iterator<Item = Range<usize>>) -> Self {
+        fn copy<T: Copy>(all: &[T], parts: impl Iterator<Item = Range<usize>>) -> Vec<T> {
+            let mut selected = Vec::new();
+            parts.for_each(|part| selected.extend_from_slice(&all[part]));
+            selected
+        }
+        match self {
+            Self::Bytes(bytes) => copy(bytes, parts).into(),
+            Self::Floats(floats) => copy(floats, parts).into(),
+        }
+    }
+}
+
+/// Labeled samples of one shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Split {
+    /// Values of one sample after the other, channel by channel and row by row.
+    pub values: Values,
+    /// One label per sample.
+    pub labels: Vec<u8>,
+    /// Shape of a sample.
+    pub shape: Shape,
+}
+
+impl Split {
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// True if there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Places of the values of sample `i`.
+    pub fn places(&self, i: usize) -> Range<usize> {
+        let len = self.shape.len();
+        i * len..(i + 1) * len
+    }
+
+    /// Sample `i` as a network sees it.
+    pub fn input(&self, i: usize) -> Vec<f32> {
+        let places = self.places(i);
+        match &self.values {
+            Values::Bytes(bytes) => {
+                bytes[places].iter().map(|&byte| f32::from(byte) * (1.0 / 255.0)).collect()
+            }
+            Values::Floats(floats) => floats[places].to_vec(),
+        }
+    }
+
+    /// Copies of some samples, in the order given.
+    pub fn select(&self, samples: &[u32]) -> Self {
+        let places = samples.iter().map(|&i| self.places(i as usize));
+        let labels = samples.iter().map(|&i| self.labels[i as usize]).collect();
+        Self { values: self.values.select(places), labels, shape: self.shape }
+    }
+}
