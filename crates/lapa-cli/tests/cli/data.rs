@@ -42,6 +42,51 @@ fn missing_idx_files_are_named() {
     assert_eq!(names(place.path()), ["digits"]);
 }
 
+/// The recipes of docs/guide.md, "Own data".
+#[test]
+fn color_and_a_table_train_from_a_file_alone() {
+    let place = TempDir::new().unwrap();
+    let cifar = place.path().join("cifar");
+    fs::create_dir(&cifar).unwrap();
+    let batches = (1..=5).map(|batch| format!("data_batch_{batch}.bin"));
+    for (file, name) in (0u32..).zip(batches.chain(["test_batch.bin".into()])) {
+        // The class makes one channel bright.
+        let value = |i: u32, at: u32| match at {
+            0 => i % 3,
+            at if (at - 1) / 1024 == i % 3 => 200 + (i * 7 + at * 3 + file) % 50,
+            at => (i * 5 + at * 11) % 40,
+        };
+        let bytes = (0..30).flat_map(|i| (0..3073).map(move |at| value(i, at) as u8));
+        fs::write(cifar.join(name), bytes.collect::<Vec<u8>>()).unwrap();
+    }
+    // Two clouds of points.
+    let row = |i: u32| {
+        let (class, spread) = (i % 2, f64::from(i * 37 % 100) / 100.0);
+        format!("{:.2},{class},{:.2}\n", f64::from(class) * 2.0 + spread, spread - f64::from(class))
+    };
+    let table = (0..400).map(row).collect::<String>();
+    fs::write(place.path().join("points.csv"), format!("x,label,y\n{table}")).unwrap();
+    for (name, data, model) in
+        [("color", "cifar:cifar", "cnn"), ("table", "csv:points.csv", "logistic")]
+    {
+        let config = format!(
+            "run = {{ rounds = 15, seed = 1 }}\ndata.name = '{data}'\nmodel.name = '{model}'\n\
+             partition = {{ scheme = 'iid', iid = {{ devices = 3 }} }}\n\
+             learn = {{ learning_rate = 0.2 }}\n[privacy]\nepsilon = 50\n"
+        );
+        let file = place.path().join(format!("{name}.toml"));
+        fs::write(&file, config).unwrap();
+        let mut run = lapa(place.path());
+        run.args(["run", "--quiet", "--out", name]).arg(&file).assert().success();
+        let summary = fs::read_to_string(place.path().join(name).join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+        assert!(summary["accuracy"].as_f64().unwrap() > 0.9, "{name}: {summary}");
+    }
+    let mut run = lapa(place.path());
+    let text = failure(run.args(["run", "table.toml", "-c", "model.name=cnn"]), 2);
+    assert!(text.contains("does not fit samples of 1 2") && text.contains("\"mlp\""), "{text}");
+}
+
 #[test]
 fn the_quickstart_falls_back_to_synthetic_digits() {
     let place = TempDir::new().unwrap();

@@ -112,7 +112,7 @@ impl Experiment {
     /// that a configuration can hold.
     pub fn with_absolute_paths(mut self) -> Result<Self, (PathBuf, std::io::Error)> {
         let idx = match &mut self.data.name {
-            DataName::Idx(path) => Some(path),
+            DataName::Files(_, path) => Some(path),
             _ => None,
         };
         for path in idx.into_iter().chain(&mut self.run.ledger) {

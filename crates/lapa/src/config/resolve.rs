@@ -239,9 +239,10 @@ impl<'a> Settings<'a> {
     fn data_name(&mut self) -> DataName {
         let Some(name) = self.get::<String>("data.name") else { return DataName::default() };
         let guess = nearest(&name, ["mnist", "fashion-mnist", "synthetic"]);
-        let help = guess.map_or("a folder of IDX files is written idx:PATH".into(), |guess| {
-            format!("did you mean \"{guess}\"?")
-        });
+        let help = guess.map_or(
+            "a folder of IDX files is written idx:PATH, a table csv:PATH".into(),
+            |guess| format!("did you mean \"{guess}\"?"),
+        );
         DataName::try_from(name).unwrap_or_else(|e| {
             let message = format!("`data.name`: {e}");
             self.errors.push(self.document.error(&["data.name"], message, &help));

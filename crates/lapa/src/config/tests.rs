@@ -10,7 +10,7 @@ mod round_trip;
 mod template;
 
 use super::*;
-use crate::data::DataName;
+use crate::data::{DataName, Format};
 use crate::partition::{Dirichlet, Iid, Mix, Scheme, Shards};
 use lapa_privacy::Adjacency;
 use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, PidError, UniformConfig};
@@ -204,13 +204,13 @@ fn wrong_types_and_words_say_what_is_expected() {
     );
     refuses(
         "[data]\nname = \"minst\"\n",
-        "lapa.toml:2:8: `data.name`: unknown data set `minst`: use mnist, fashion-mnist, synthetic \
-         or idx:PATH\n  help: did you mean \"mnist\"?",
+        "lapa.toml:2:8: `data.name`: unknown data set `minst`: use mnist, fashion-mnist, synthetic, \
+         idx:PATH, cifar:PATH or csv:PATH\n  help: did you mean \"mnist\"?",
     );
     refuses(
         "data.name = 7\n",
         "lapa.toml:1:13: `data.name` = 7: expected a string such as \"mnist\", \
-         \"fashion-mnist\", \"synthetic\", \"idx:PATH\"",
+         \"fashion-mnist\", \"synthetic\", \"idx:PATH\", \"cifar:PATH\", \"csv:PATH\"",
     );
     assert!(read("[run]\nrounds = \n").unwrap_err().message().starts_with("not valid TOML: "));
     assert_eq!(read("[run]\nseed = 1\nseed = 2\n").unwrap_err().line_column(), Some((3, 1)));
@@ -357,7 +357,7 @@ fn flags_set_keys() {
     assert_eq!(experiment.model.name, ModelName::Logistic);
     assert_eq!(with_flags("", &["profile=paper"]).unwrap().learn.clip, Clip::Device);
     let path = with_flags("", &["data.name=idx:some folder/a=b"]).unwrap().data.name;
-    assert_eq!(path, DataName::Idx("some folder/a=b".into()));
+    assert_eq!(path, DataName::Files(Format::Idx, "some folder/a=b".into()));
     // A flag may mend what the file has wrong.
     assert_eq!(with_flags("run.rounds = 0", &["run.rounds=1"]).unwrap().run.rounds, 1);
 }

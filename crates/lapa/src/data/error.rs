@@ -21,9 +21,9 @@ pub enum DataError {
         /// The system's answer.
         source: std::io::Error,
     },
-    /// A file is not the IDX file it should be.
+    /// A file is not what it should be.
     #[error("{}: {problem}", path.display())]
-    Idx {
+    File {
         /// The file.
         path: PathBuf,
         /// The value found and what is expected.

@@ -97,7 +97,7 @@ pub fn ensure(set: &Known, folder: &Path, on_event: &mut dyn FnMut(FetchEvent)) 
     };
     let problem = "files disappeared or changed while they were read; expected all four";
     let files = read_all(set, folder);
-    let files = files.ok_or(DataError::Idx { path: folder.into(), problem: problem.into() })?;
+    let files = files.ok_or(DataError::File { path: folder.into(), problem: problem.into() })?;
     Ok(Found { files, source })
 }
 
@@ -148,7 +148,7 @@ fn read_cached(file: &KnownFile, folder: &Path) -> Result<Option<Idx>> {
     let idx = idx::read_file(&path, file.dimensions)?;
     if idx.sha256 != file.sha256 {
         let problem = format!("SHA-256 is {}, expected {}", idx.sha256, file.sha256);
-        return Err(DataError::Idx { path, problem });
+        return Err(DataError::File { path, problem });
     }
     Ok(Some(idx))
 }

@@ -29,6 +29,9 @@ pub const FILES: [&str; 4] = [
 /// Most bytes of data in one file. A few kilobytes of gzip can promise and hold terabytes.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// Most channels of an image.
+const MOST_CHANNELS: usize = 4;
+
 /// A parsed IDX file.
 #[derive(Debug)]
 pub struct Idx {
@@ -61,7 +64,7 @@ pub fn read_file(path: &Path, dimensions: usize) -> Result<Idx> {
     let file = files::open_regular(path).map_err(io(path, "open"))?;
     parse(BufReader::new(file), dimensions)
         .map(|(dims, data, sha256)| Idx { path: path.into(), dims, data, sha256 })
-        .map_err(|problem| DataError::Idx { path: path.into(), problem })
+        .map_err(|problem| DataError::File { path: path.into(), problem })
 }
 
 type Parsed = (Vec<usize>, Vec<u8>, String);
@@ -123,13 +126,29 @@ pub fn split(images: Idx, labels: Idx) -> Result<Split> {
     let (count, expected) = (labels.dims[0], images.dims[0]);
     if count != expected {
         let images = images.path.display();
-        return Err(DataError::Idx {
+        return Err(DataError::File {
             path: labels.path,
             problem: format!("{count} labels, expected {expected}, one per image of {images}"),
         });
     }
-    let shape = Shape::new(1, images.dims[1], images.dims[2]);
-    Ok(Split { values: images.data.into(), labels: labels.data, shape })
+    let channels = images.dims.get(3).copied().unwrap_or(1);
+    if channels > MOST_CHANNELS {
+        let dims = images.dims.iter().map(usize::to_string).collect::<Vec<_>>().join("×");
+        let problem = format!("dimensions are {dims}; expected 1 to {MOST_CHANNELS} channels last");
+        return Err(DataError::File { path: images.path, problem });
+    }
+    let shape = Shape::new(channels, images.dims[1], images.dims[2]);
+    let values = if channels == 1 { images.data } else { planes(&images.data, shape) };
+    Ok(Split { values: values.into(), labels: labels.data, shape })
+}
+
+/// Images whose channels stand together in each pixel, channel by channel.
+fn planes(pixels: &[u8], shape: Shape) -> Vec<u8> {
+    let image = |image: &[u8]| -> Vec<u8> {
+        let channel = |channel| image.iter().skip(channel).step_by(shape.channels).copied();
+        (0..shape.channels).flat_map(channel).collect()
+    };
+    pixels.chunks_exact(shape.len()).flat_map(image).collect()
 }
 
 /// Hashes what passes through.

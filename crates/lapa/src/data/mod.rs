@@ -1,19 +1,24 @@
 //! Data sets: images and labels.
 
+mod cifar;
 mod client;
 mod error;
 mod fetch;
 mod folder;
+mod format;
 mod glyphs;
 mod idx;
 mod known;
+mod parts;
 mod samples;
 mod source;
 mod synthetic;
+mod table;
 
 pub use error::{DataError, Result, Tried};
 pub use fetch::FetchEvent;
 pub use folder::cache_dir;
+pub use format::Format;
 pub use samples::{Split, Values};
 
 use std::path::PathBuf;
@@ -31,20 +36,31 @@ pub const CLASSES: usize = 10;
 )]
 #[serde(default, deny_unknown_fields)]
 pub struct Data {
-    /// The data set. synthetic is drawn by code, idx:PATH is a folder of IDX files.
-    #[schemars(with = "String", extend(
-        "pattern" = "^(mnist|fashion-mnist|synthetic|idx:.+)$",
-        "examples" = ["mnist", "fashion-mnist", "synthetic", "idx:PATH"]
-    ))]
+    /// The data set. synthetic is drawn by code; idx:PATH, cifar:PATH and csv:PATH are files of one's own.
+    #[schemars(with = "String", extend("pattern" = pattern(), "examples" = examples()))]
     pub name: DataName,
-    /// Data idx:PATH: number of classes; labels are below it. Default: the largest label of the
+    /// Files of one's own: number of classes; labels are below it. Default: the largest label of the
     /// test set, which is public, and one more.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 256), extend("examples" = [CLASSES]))]
     pub classes: Option<u32>,
 }
 
-/// Name of a data set: `mnist`, `fashion-mnist`, `synthetic` or `idx:PATH`.
+/// Names that stand for themselves.
+const NAMES: [&str; 3] = ["mnist", "fashion-mnist", "synthetic"];
+
+/// What `data.name` may be.
+fn examples() -> Vec<String> {
+    let files = Format::ALL.iter().map(|format| format!("{}:PATH", format.word()));
+    NAMES.into_iter().map(str::to_owned).chain(files).collect()
+}
+
+/// The same as a regular expression.
+fn pattern() -> String {
+    format!("^({})$", examples().join("|").replace("PATH", ".+"))
+}
+
+/// Name of a data set: `mnist`, `fashion-mnist`, `synthetic`, or a format and a path: `idx:PATH`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DataName {
@@ -55,8 +71,8 @@ pub enum DataName {
     FashionMnist,
     /// Digits drawn by code; needs no files.
     Synthetic,
-    /// A folder of IDX files, plain or gzip.
-    Idx(PathBuf),
+    /// Files of one's own.
+    Files(Format, PathBuf),
 }
 
 impl From<DataName> for String {
@@ -65,7 +81,7 @@ impl From<DataName> for String {
             DataName::Mnist => "mnist".into(),
             DataName::FashionMnist => "fashion-mnist".into(),
             DataName::Synthetic => "synthetic".into(),
-            DataName::Idx(path) => format!("idx:{}", path.display()),
+            DataName::Files(format, path) => format!("{}:{}", format.word(), path.display()),
         }
     }
 }
@@ -78,12 +94,19 @@ impl TryFrom<String> for DataName {
             "mnist" => Ok(Self::Mnist),
             "fashion-mnist" => Ok(Self::FashionMnist),
             "synthetic" => Ok(Self::Synthetic),
-            other => match other.strip_prefix("idx:") {
-                Some(path) if !path.is_empty() => Ok(Self::Idx(path.into())),
-                _ => Err(format!(
-                    "unknown data set `{other}`: use mnist, fashion-mnist, synthetic or idx:PATH"
-                )),
-            },
+            other => {
+                let files = other.split_once(':').filter(|(_, path)| !path.is_empty());
+                let known = files.and_then(|(word, path)| {
+                    let format = Format::ALL.iter().find(|format| format.word() == word)?;
+                    Some(Self::Files(*format, path.into()))
+                });
+                known.ok_or_else(|| {
+                    let mut allowed = examples();
+                    let last = allowed.pop().unwrap_or_default();
+                    let allowed = allowed.join(", ");
+                    format!("unknown data set `{other}`: use {allowed} or {last}")
+                })
+            }
         }
     }
 }
@@ -176,10 +199,14 @@ impl Data {
             DataName::Mnist => known::mnist(),
             DataName::FashionMnist => known::fashion_mnist(),
             DataName::Synthetic => return Ok(digits(synthetic::TRAIN, synthetic::TEST)),
-            DataName::Idx(folder) => return folder::load(folder, self.classes),
+            DataName::Files(format, path) => {
+                let parts = format.read(path)?;
+                return parts.join(self.name.clone(), path.display().to_string(), self.classes);
+            }
         };
         let found = fetch::ensure(&set, &cache_dir()?.join(set.name), on_event)?;
-        folder::dataset(self.name.clone(), found.source, found.files, Some(CLASSES as u32))
+        let parts = folder::parts(found.files)?;
+        parts.join(self.name.clone(), found.source, Some(CLASSES as u32))
     }
 }
 
@@ -196,7 +223,7 @@ pub fn get(name: &DataName, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Opti
     }
     load(name, on_event)?;
     Ok(Some(match name {
-        DataName::Idx(folder) => folder.clone(),
+        DataName::Files(_, path) => path.clone(),
         _ => cache_dir()?.join(String::from(name.clone())),
     }))
 }
@@ -227,12 +254,16 @@ mod tests {
 
     #[test]
     fn names_survive_being_written_down() {
-        for name in ["mnist", "fashion-mnist", "synthetic", "idx:some/folder"] {
+        let files = ["idx:some/folder", "cifar:a:b", "csv:table.csv"];
+        for name in NAMES.into_iter().chain(files) {
             assert_eq!(String::from(DataName::try_from(name.to_string()).unwrap()), name);
         }
-        for name in ["MNIST", "", "idx:", "idx"] {
+        for name in ["MNIST", "", "idx:", "idx", "xml:a"] {
             let error = DataName::try_from(name.to_string()).unwrap_err();
-            assert!(error.starts_with(&format!("unknown data set `{name}`")), "{error}");
+            assert!(
+                error.starts_with(&format!("unknown data set `{name}`: use mnist, ")),
+                "{error}"
+            );
         }
     }
 }

@@ -235,6 +235,24 @@ fn gradients_match_finite_differences() {
     }
 }
 
+#[test]
+fn floats_train_as_the_bytes_that_they_stand_for() {
+    let bytes = random_split(5, Shape::new(3, 12, 12), 4, 8);
+    let inputs = (0..bytes.len()).flat_map(|i| bytes.input(i)).collect::<Vec<f32>>();
+    let floats = Split { values: inputs.into(), ..bytes.clone() };
+    let layers =
+        [Layer::Conv { channels: 6, kernel: 3 }, Layer::Relu, Layer::Linear { outputs: 4 }];
+    let network = Arc::new(Network::new(bytes.shape, &layers).unwrap());
+    let p = network.initial_parameters(&mut stream(5, Purpose::ModelInit, 0, 0));
+    let [a, b] = [&bytes, &floats].map(|data| {
+        let mut gradient = vec![0.0; p.len()];
+        let batch = Batch { data, samples: &all(data) };
+        Worker::new(network.clone()).gradient(&p, batch, &mut gradient);
+        gradient
+    });
+    assert_eq!(a, b);
+}
+
 /// Batch and clipped gradient of the fast kernels against the im2col twin.
 fn compare_with_twin(shape: Shape, layers: &[Layer], n: usize, seed: u64) {
     let data = random_split(n, shape, 7, seed);

@@ -47,7 +47,7 @@ pub(super) fn check(experiment: &Experiment, document: &Document) -> Vec<ConfigE
 
 fn data(experiment: &Experiment, document: &Document) -> Check {
     let data = &experiment.data;
-    if let (Some(classes), false) = (data.classes, matches!(data.name, DataName::Idx(_))) {
+    if let (Some(classes), false) = (data.classes, matches!(data.name, DataName::Files(..))) {
         return Err(document.error(
             &["data.classes", "data.name"],
             format!(

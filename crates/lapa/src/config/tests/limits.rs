@@ -2,6 +2,7 @@
 
 use super::{read, refuses, with_flags};
 use crate::config::*;
+use crate::data::Format;
 
 #[test]
 fn many_mistakes_are_told_at_once_and_very_many_are_counted() {
@@ -145,7 +146,7 @@ fn paths_that_no_configuration_can_hold_are_refused() {
     let mut with_ledger = read("").unwrap();
     with_ledger.run.ledger = Some(path.into());
     let mut with_data = read("").unwrap();
-    with_data.data.name = DataName::Idx(path.into());
+    with_data.data.name = DataName::Files(Format::Idx, path.into());
     for experiment in [with_ledger, with_data] {
         let (refused, error) = experiment.with_absolute_paths().unwrap_err();
         assert_eq!(refused, path);

@@ -1,6 +1,8 @@
 use std::fs;
 
 use super::*;
+use crate::data::{Data, DataName, Dataset, Format};
+use crate::shape::Shape;
 
 fn environment(set: &[(&str, &str)]) -> Result<PathBuf, DataError> {
     cache_dir_from(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()))
@@ -29,6 +31,10 @@ fn labels(values: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, 1, 0, 0, 0, values.len() as u8];
     bytes.extend_from_slice(values);
     bytes
+}
+
+fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset> {
+    Data { name: DataName::Files(Format::Idx, folder.into()), classes }.load(&mut |_| {})
 }
 
 /// Writes the four files, loads the folder, and gives what is said with the folder as `DIR`.
@@ -66,6 +72,30 @@ fn a_folder_is_a_data_set() {
     }
     let same = load(folder.path(), None).unwrap();
     assert_eq!((same.train, same.test, same.hashes), (data.train, data.test, data.hashes));
+}
+
+/// Pixels in color stand together in the file, and channel by channel in memory.
+#[test]
+fn color_images_have_four_dimensions() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, count) in [("train", 2), ("t10k", 1)] {
+        let mut bytes = vec![0, 0, 8, 4, 0, 0, 0, count, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3];
+        bytes.extend((0..12 * count).map(|value| 10 * (value % 3) + value / 3));
+        fs::write(folder.path().join(format!("{name}-images-idx4-ubyte")), bytes).unwrap();
+        let labels = labels(&vec![1; count.into()]);
+        fs::write(folder.path().join(format!("{name}-labels-idx1-ubyte")), labels).unwrap();
+    }
+    let data = load(folder.path(), None).unwrap();
+    assert_eq!(data.train.shape, Shape::new(3, 2, 2));
+    let expected = [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23, 4, 5, 6, 7, 14];
+    assert_eq!(data.train.values.bytes().unwrap()[..17], expected);
+    let name = folder.path().join("train-images-idx4-ubyte");
+    let mut bytes = fs::read(&name).unwrap();
+    bytes[19] = 5;
+    bytes.extend([0; 16]);
+    fs::write(&name, bytes).unwrap();
+    let error = load(folder.path(), None).unwrap_err().to_string();
+    assert!(error.ends_with("dimensions are 2×2×2×5; expected 1 to 4 channels last"), "{error}");
 }
 
 #[test]
