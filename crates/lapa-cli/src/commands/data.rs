@@ -1,14 +1,18 @@
-//! `lapa data`: which data sets there are, and where.
+//! `lapa data`: the data sets there are, where they are, and what is in them.
+
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use lapa::data::{CacheState, DataInfo, DataName};
+use lapa::config::Data;
+use lapa::data::{CacheState, DataInfo, DataName, Split, Values};
+use lapa_report::plot::contact_sheet;
 use serde_json::json;
 
 use crate::failure::{CommandResult, Failure};
-use crate::output::{self, Column, Format, Formatted, Printing};
+use crate::output::{self, Column, Format, Formatted, Printing, count};
 use crate::progress::{FetchProgress, Mode};
 
-/// List, fetch and locate data sets.
+/// List, fetch, locate and describe data sets.
 ///
 /// The cache is LAPA_DATA if set, else the user's cache folder (XDG_CACHE_HOME or ~/.cache). Every
 /// file is checked by SHA-256 each time it is used.
@@ -29,6 +33,26 @@ pub enum Command {
         #[command(flatten)]
         printing: Printing,
     },
+    /// Show what is in a data set: samples, classes, values, a sheet of images.
+    ///
+    /// Shape and number of classes are public; labels, values and images of the training set are those
+    /// of your own files, and are shown to you alone.
+    ///
+    ///   lapa data describe mnist
+    ///   lapa data describe cifar:cifar-10-batches-bin --sheet images.png
+    #[command(verbatim_doc_comment)]
+    Describe {
+        /// mnist, fashion-mnist, synthetic, or FORMAT:PATH for files of your own.
+        name: String,
+        /// Number of classes of files of your own; labels are below it [default: by the test labels].
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
+        classes: Option<u32>,
+        /// Also draw the first training images of each class.
+        #[arg(long, value_name = "FILE.png")]
+        sheet: Option<PathBuf>,
+        #[command(flatten)]
+        printing: Printing,
+    },
     /// Print the cache folder.
     Path {
         #[command(flatten)]
@@ -40,6 +64,9 @@ pub fn execute(command: Command) -> CommandResult {
     match command {
         Command::List { formatted } => list(formatted.format),
         Command::Get { name, printing } => get(name, &printing),
+        Command::Describe { name, classes, sheet, printing } => {
+            describe(name, classes, sheet.as_deref(), &printing)
+        }
         Command::Path { formatted } => {
             let path = lapa::data::cache_dir()?;
             output::print(formatted.format, &json!({ "path": path }), || {
@@ -81,9 +108,86 @@ fn list(format: Format) -> CommandResult {
     output::print(format, &sets.iter().map(value).collect::<Vec<_>>(), || {
         let table = output::columns(&sets, &columns);
         let own = lapa::data::Format::ALL.iter();
-        let own = own.map(|format| format!("\n  {}:PATH  {}", format.word(), format.about()));
+        let own = own.map(|format| {
+            let name = format!("{}:PATH", format.word());
+            format!("\n  {name:<12}{}", format.about())
+        });
         format!("{table}Your own data:{}\n", own.collect::<String>())
     })
+}
+
+fn describe(
+    name: String,
+    classes: Option<u32>,
+    sheet: Option<&Path>,
+    printing: &Printing,
+) -> CommandResult {
+    let known = DataName::try_from(name.clone()).map_err(Failure::usage)?;
+    if let (Some(classes), false) = (classes, matches!(known, DataName::Files(..))) {
+        let message =
+            format!("--classes {classes} goes with files of your own, and `{name}` is not");
+        return Err(Failure::usage(message));
+    }
+    let data = Data { name: known, classes };
+    let data = super::load_data(&data, Mode::choose(printing.quiet))?;
+    let shape = data.train.shape;
+    if let Some(path) = sheet {
+        if shape.rows < 2 || shape.cols < 2 {
+            let message =
+                format!("--sheet draws images, and samples of {name} are of {}", shape.of_image());
+            return Err(Failure::usage(message));
+        }
+        contact_sheet(&data.train, path)?;
+    }
+    let counts = |split: &Split| {
+        let mut counts = vec![0u32; data.classes];
+        split.labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+        counts
+    };
+    let (train, test) = (counts(&data.train), counts(&data.test));
+    let (kind, [least, most]) = range(&data.train.values);
+    let value = json!({
+        "name": name,
+        "source": data.source,
+        "train": data.train.len(),
+        "test": data.test.len(),
+        "shape": [shape.channels, shape.rows, shape.cols],
+        "values": kind,
+        "least": least,
+        "most": most,
+        "classes": data.classes,
+        "train_labels": train,
+        "test_labels": test,
+        "sheet": sheet,
+    });
+    output::print(printing.format, &value, || {
+        let rows = train.iter().zip(&test).enumerate();
+        let rows: Vec<Vec<String>> = rows
+            .map(|(class, (a, b))| vec![class.to_string(), a.to_string(), b.to_string()])
+            .collect();
+        let table = output::table(&["class", ">train", ">test"], &rows);
+        let sheet = sheet.map_or(String::new(), |path| format!("\nimages: {}\n", path.display()));
+        format!(
+            "{name}: {} for training, {} for testing\nshape: {}, {kind} from {least} to {most} in the \
+             training set\nsource: {}\n\n{table}{sheet}",
+            count(data.train.len(), "sample"),
+            data.test.len(),
+            shape.of_image(),
+            data.source,
+        )
+    })
+}
+
+/// Kind of the values, and the least and the largest of them.
+fn range(values: &Values) -> (&'static str, [f32; 2]) {
+    fn ends(values: impl Iterator<Item = f32>) -> [f32; 2] {
+        let none = [f32::INFINITY, f32::NEG_INFINITY];
+        values.fold(none, |[least, most], value| [least.min(value), most.max(value)])
+    }
+    match values {
+        Values::Bytes(bytes) => ("bytes", ends(bytes.iter().map(|&byte| byte.into()))),
+        Values::Floats(floats) => ("floats", ends(floats.iter().copied())),
+    }
 }
 
 fn get(name: String, printing: &Printing) -> CommandResult {

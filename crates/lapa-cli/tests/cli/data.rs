@@ -31,6 +31,31 @@ fn data_sets_are_listed_and_found() {
 }
 
 #[test]
+fn a_data_set_is_described() {
+    let place = TempDir::new().unwrap();
+    let table = "a,label,b\n1,0,-2.5\n2,1,7\n3,0,0\n4,1,1\n5,1,2\n";
+    fs::write(place.path().join("t.csv"), table).unwrap();
+    let describe = |arguments: &[&str]| {
+        let mut command = lapa(place.path());
+        command.args(["data", "describe"]).args(arguments);
+        command
+    };
+    let value = stdout_json(&mut describe(&["csv:t.csv", "--format", "json"]));
+    assert_eq!(value["train_labels"], serde_json::json!([2, 2]));
+    assert_eq!(value["test_labels"], serde_json::json!([0, 1]));
+    assert_eq!((&value["least"], &value["most"]), (&(-2.5).into(), &7.0.into()));
+    assert_eq!(value["shape"], serde_json::json!([1, 1, 2]));
+    let text = failure(&mut describe(&["csv:t.csv", "--sheet", "s.png"]), 2);
+    assert!(text.contains("--sheet draws images"), "{text}");
+    let text = failure(&mut describe(&["synthetic", "--classes", "3"]), 2);
+    assert!(text.contains("--classes 3 goes with files of your own"), "{text}");
+    let text = stdout(describe(&["synthetic", "--sheet", "s.png"]).assert());
+    assert!(text.contains("20000 samples for training, 4000 for testing"), "{text}");
+    assert!(text.contains("28×28, bytes from 0 to 255") && text.contains("s.png"), "{text}");
+    assert!(fs::read(place.path().join("s.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
 fn missing_idx_files_are_named() {
     let place = TempDir::new().unwrap();
     let run = || failure(lapa(place.path()).args(["run", "-c", "data.name=idx:digits"]), 1);

@@ -104,7 +104,7 @@ fn average(width: usize, pixels: &[[u8; 4]]) -> (usize, Vec<[u8; 3]>) {
     (columns, places.map(|(row, column)| [0, 1, 2].map(|c| mean(row, column, c))).collect())
 }
 
-fn encode(width: usize, pixels: &[[u8; 3]]) -> Result<Vec<u8>, png::EncodingError> {
+pub(super) fn encode(width: usize, pixels: &[[u8; 3]]) -> Result<Vec<u8>, png::EncodingError> {
     let mut png = Vec::new();
     let mut encoder = png::Encoder::new(&mut png, width as u32, (pixels.len() / width) as u32);
     encoder.set_color(png::ColorType::Rgb);

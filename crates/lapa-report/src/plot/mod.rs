@@ -5,6 +5,7 @@
 mod axis;
 mod bars;
 mod canvas;
+mod contact;
 mod drawing;
 mod figure;
 mod forest;
@@ -30,6 +31,7 @@ use kuva::render::render::Scene;
 use lapa::files::Folder;
 
 pub use bars::StackedBars;
+pub use contact::contact_sheet;
 pub use figure::Figure;
 pub use forest::Forest;
 pub use link::{plot_links, plot_sweep};

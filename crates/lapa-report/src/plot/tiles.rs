@@ -6,8 +6,9 @@ use kuva::render::render::{Primitive, Scene, TextAnchor};
 
 use super::{PlotError, canvas, save, style};
 
-/// Size of a tile.
+/// Size of a tile with a number or a word, and of one with a sign.
 const TILE: [f64; 2] = [46.0, 24.0];
+const SMALL: [f64; 2] = [26.0, 20.0];
 /// Room around the table and between its parts.
 const GAP: f64 = 12.0;
 /// Size of the text.
@@ -58,15 +59,21 @@ pub struct Tile {
 pub struct Tiles {
     title: String,
     columns: Vec<String>,
+    tile: [f64; 2],
     rows: Vec<(String, Vec<Option<Tile>>)>,
-    legend: Vec<(Tone, String)>,
+    legend: Vec<(Tone, String, String)>,
 }
 
 impl Tiles {
     /// A table without rows yet. A column with an empty name is a gap between groups.
     pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = String>) -> Self {
         let (title, columns) = (title.into(), columns.into_iter().collect());
-        Self { title, columns, rows: Vec::new(), legend: Vec::new() }
+        Self { title, columns, tile: TILE, rows: Vec::new(), legend: Vec::new() }
+    }
+
+    /// Small tiles, which have room for a sign.
+    pub fn small(self) -> Self {
+        Self { tile: SMALL, ..self }
     }
 
     /// Adds a row.
@@ -76,8 +83,13 @@ impl Tiles {
     }
 
     /// Adds the meaning of a tone.
-    pub fn legend(mut self, tone: Tone, meaning: impl Into<String>) -> Self {
-        self.legend.push((tone, meaning.into()));
+    pub fn legend(self, tone: Tone, meaning: impl Into<String>) -> Self {
+        self.sign(tone, "", meaning)
+    }
+
+    /// Adds the meaning of a sign on a tone.
+    pub fn sign(mut self, tone: Tone, sign: &str, meaning: impl Into<String>) -> Self {
+        self.legend.push((tone, sign.into(), meaning.into()));
         self
     }
 
@@ -95,15 +107,22 @@ impl Tiles {
         let (sine, cosine) = SLOPE.to_radians().sin_cos();
         let names = || self.columns.iter().enumerate().map(|(at, name)| (at, width_of(name)));
         let above = names().map(|(_, width)| sine * width).fold(0.0, f64::max);
+        let [tile_width, tile_height] = self.tile;
         let left = labels + 2.0 * GAP;
-        let middle_of = |column: usize| left + (column as f64 + 0.5) * TILE[0];
-        let right = names().map(|(at, width)| middle_of(at) + cosine * width);
-        let table = left + self.columns.len() as f64 * TILE[0];
-        let legend: f64 = self.legend.iter().map(|(_, text)| width_of(text) + 4.0 * GAP).sum();
+        let mut table = left;
+        let mut middles = Vec::new();
+        for name in &self.columns {
+            let width = if name.is_empty() { GAP } else { tile_width };
+            middles.push(table + 0.5 * width);
+            table += width;
+        }
+        let right = names().map(|(at, width)| middles[at] + cosine * width);
+        let legend: f64 =
+            self.legend.iter().map(|(_, _, text)| tile_width + width_of(text) + 1.5 * GAP).sum();
         let width = right.fold(table.max(legend + GAP), f64::max) + 2.0 * GAP;
         let title = if self.title.is_empty() { GAP } else { 3.0 * GAP };
         let top = title + above + 1.5 * GAP;
-        let bottom = top + self.rows.len() as f64 * TILE[1];
+        let bottom = top + self.rows.len() as f64 * tile_height;
         let mut scene = canvas::sheet(width.ceil(), (bottom + 3.0 * GAP).ceil());
         if !self.title.is_empty() {
             let size = canvas::fitted(&self.title, 18, width - 2.0 * GAP);
@@ -111,24 +130,24 @@ impl Tiles {
             scene.add(canvas::text(0.5 * width, 2.0 * GAP, &self.title, size, middle, false));
         }
         for (column, name) in self.columns.iter().enumerate() {
-            scene.add(sloping([middle_of(column) - 2.0, top - 0.5 * GAP], name));
+            scene.add(sloping([middles[column] - 2.0, top - 0.5 * GAP], name));
         }
         for (row, (label, tiles)) in self.rows.iter().enumerate() {
-            let y = top + row as f64 * TILE[1];
-            let stand = y + 0.5 * TILE[1] + 0.36 * f64::from(TEXT);
+            let y = top + row as f64 * tile_height;
+            let stand = y + 0.5 * tile_height + 0.36 * f64::from(TEXT);
             scene.add(canvas::text(left - GAP, stand, label, TEXT, TextAnchor::End, false));
             for (column, tile) in tiles.iter().enumerate() {
                 if let Some(tile) = tile {
-                    let x = middle_of(column) - 0.5 * TILE[0];
-                    draw(tile.tone, &tile.text, [x, y], &mut scene);
+                    let x = middles[column] - 0.5 * tile_width;
+                    draw(tile.tone, &tile.text, [x, y], self.tile, &mut scene);
                 }
             }
         }
         let mut x = GAP;
-        for (tone, meaning) in &self.legend {
-            draw(*tone, "", [x, bottom + GAP], &mut scene);
-            let stand = bottom + GAP + 0.5 * TILE[1] + 0.36 * f64::from(TEXT);
-            let beside = x + TILE[0] + 0.5 * GAP;
+        for (tone, sign, meaning) in &self.legend {
+            draw(*tone, sign, [x, bottom + GAP], self.tile, &mut scene);
+            let stand = bottom + GAP + 0.5 * tile_height + 0.36 * f64::from(TEXT);
+            let beside = x + tile_width + 0.5 * GAP;
             scene.add(canvas::text(beside, stand, meaning, TEXT, TextAnchor::Start, false));
             x = beside + width_of(meaning) + GAP;
         }
@@ -150,14 +169,14 @@ fn sloping([x, y]: [f64; 2], name: &str) -> Primitive {
     }
 }
 
-fn draw(tone: Tone, text: &str, [x, y]: [f64; 2], scene: &mut Scene) {
+fn draw(tone: Tone, text: &str, [x, y]: [f64; 2], tile: [f64; 2], scene: &mut Scene) {
     let (fill, ink) = tone.colors();
-    scene.add(canvas::rectangle([x + 1.0, y + 1.0], TILE.map(|side| side - 2.0), fill, fill));
+    scene.add(canvas::rectangle([x + 1.0, y + 1.0], tile.map(|side| side - 2.0), fill, fill));
     scene.add(Primitive::Text {
-        x: x + 0.5 * TILE[0],
-        y: y + 0.5 * TILE[1] + 0.36 * f64::from(TEXT),
+        x: x + 0.5 * tile[0],
+        y: y + 0.5 * tile[1] + 0.36 * f64::from(TEXT),
         content: style::plain(text),
-        size: canvas::fitted(text, TEXT, TILE[0] - 4.0),
+        size: canvas::fitted(text, TEXT, tile[0] - 4.0),
         anchor: TextAnchor::Middle,
         rotate: None,
         bold: false,

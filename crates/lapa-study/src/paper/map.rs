@@ -25,13 +25,13 @@ fn mark(verdict: &Verdict) -> Tile {
     let above = verdict.combined.is_some_and(|combined| combined.above);
     let same = verdict.combined.is_some_and(|combined| combined.same);
     let (tone, text) = match verdict.standing {
-        Standing::Holds => (Tone::For, "holds"),
-        Standing::InPart if above => (Tone::MaybeFor, "part"),
-        Standing::InPart => (Tone::MaybeAgainst, "part"),
+        Standing::Holds => (Tone::For, "+"),
+        Standing::InPart if above => (Tone::MaybeFor, "±"),
+        Standing::InPart => (Tone::MaybeAgainst, "±"),
         Standing::Undecided if same => (Tone::Unknown, "="),
         Standing::Undecided if above => (Tone::MaybeFor, "?"),
         Standing::Undecided => (Tone::MaybeAgainst, "?"),
-        Standing::DoesNotHold => (Tone::Against, "not"),
+        Standing::DoesNotHold => (Tone::Against, "−"),
         Standing::NotTested => (Tone::Unknown, ""),
     };
     Tile { tone, text: text.into() }
@@ -61,21 +61,30 @@ fn readings(rows: &[Row]) -> Vec<&'static Reading> {
     reading::all().iter().filter(is_used).collect()
 }
 
-/// All claims against all readings.
+/// All readings against all claims, with a gap between claims that are no parts of the same one.
 fn overview(rows: &[Row]) -> Tiles {
-    let readings = readings(rows);
-    let names = readings.iter().map(|reading| reading.name.clone());
-    let tiles =
-        rows.iter().filter(|row| !row.is_empty()).fold(Tiles::new("", names), |tiles, row| {
-            let under = |reading: &&Reading| row.iter().find(|v| v.reading == reading.name);
-            let marks = readings.iter().map(|reading| under(reading).map(mark)).collect();
-            tiles.row(format!("{}  {}", row[0].claim, row[0].statement), marks)
+    let rows: Vec<&Row> = rows.iter().filter(|row| !row.is_empty()).collect();
+    let number =
+        |row: &Row| row[0].claim.trim_end_matches(|c: char| !c.is_ascii_digit()).to_owned();
+    let mut columns: Vec<Option<&Row>> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        columns.extend((at > 0 && number(rows[at - 1]) != number(row)).then_some(None));
+        columns.push(Some(row));
+    }
+    let names = columns.iter().map(|row| row.map_or(String::new(), |row| row[0].claim.clone()));
+    let all: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
+    let tiles = readings(&all).into_iter().fold(Tiles::new("", names).small(), |tiles, reading| {
+        let marks = columns.iter().map(|row| {
+            let verdict = row.as_ref()?.iter().find(|verdict| verdict.reading == reading.name)?;
+            Some(mark(verdict))
         });
+        tiles.row(&reading.name, marks.collect())
+    });
     tiles
-        .legend(Tone::For, "holds")
-        .legend(Tone::MaybeFor, "leans to it (part, or not sure)")
-        .legend(Tone::MaybeAgainst, "leans against it")
-        .legend(Tone::Against, "does not hold")
+        .sign(Tone::For, "+", "holds")
+        .sign(Tone::MaybeFor, "±", "in part, leans to it")
+        .sign(Tone::MaybeAgainst, "?", "not sure, leans against it")
+        .sign(Tone::Against, "−", "does not hold")
 }
 
 /// Readings against the comparisons of a claim with all its parts.
@@ -133,26 +142,30 @@ pub(super) fn sentence(row: &Row) -> String {
     let is_most = 2 * holds > decided;
     let mut text = match (holds, decided) {
         (_, 0) => "No reading decides".to_owned(),
-        (0, 1) => "Does not hold in the one reading that decides".into(),
-        (0, _) => format!("Holds in none of the {decided} readings that decide"),
+        (0, _) => format!("Holds in none of the readings that decide ({decided})"),
         (1, 1) => "Holds in the one reading that decides".into(),
         _ if holds == decided => format!("Holds in all {decided} readings that decide"),
         _ if is_most => format!("Holds in most readings that decide ({holds} of {decided})"),
         _ => format!("Holds in some readings that decide ({holds} of {decided})"),
     };
-    // Of most readings the others say it in fewer words.
-    if let Some(conditions) = conditions(row, Standing::Holds).filter(|_| !is_most || decided == 1)
-    {
-        text += &format!(": {conditions}");
-    }
-    for (standing, words) in [
+    let groups = [
+        (Standing::Holds, "Holds"),
         (Standing::InPart, "In part"),
         (Standing::DoesNotHold, "Does not hold"),
         (Standing::Undecided, "Undecided"),
-    ] {
-        if let Some(conditions) = conditions(row, standing) {
+    ];
+    // The largest group goes without its conditions: the others say it in fewer words.
+    let largest = groups.iter().max_by_key(|(standing, _)| count(&[*standing]));
+    let largest = largest.filter(|(standing, _)| count(&[*standing]) > 3);
+    for group @ (standing, words) in &groups {
+        let conditions = conditions(row, *standing).filter(|_| largest != Some(group));
+        if let Some(conditions) = conditions {
             text += &format!(". {words} {conditions}");
         }
+    }
+    if let Some((standing, words)) = largest.filter(|(standing, _)| *standing != Standing::Holds) {
+        let others = count(&[*standing]);
+        text += &format!(". {words} in the other {others}");
     }
     text + "."
 }
@@ -213,7 +226,7 @@ pub(super) fn chapter(rows: &[Row]) -> Chapter {
     )
     .picture(
         "map",
-        "Read along a row: a claim that is blue throughout depends on no choice of ours.",
+        "Read down a column: a claim that is blue throughout depends on no choice of ours.",
         Drawing::Tiles(overview(rows)),
     )
     .table(regions(rows));
@@ -285,4 +298,65 @@ pub(super) fn comparison_table(verdict: &Verdict) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(standings: &[(&str, Standing)]) -> Row {
+        let verdict = |(reading, standing): &(&str, Standing)| Verdict {
+            claim: "1".into(),
+            statement: String::new(),
+            reading: (*reading).into(),
+            seeds: 10,
+            cells: None,
+            standing: *standing,
+            combined: None,
+            comparisons: Vec::new(),
+        };
+        standings.iter().map(verdict).collect()
+    }
+
+    #[test]
+    fn a_sentence_names_the_fewer_readings() {
+        use Standing::{DoesNotHold, Holds, InPart, NotTested, Undecided};
+        for (standings, expected) in [
+            (&[("main", NotTested)][..], "Not tested."),
+            (
+                &[("main", Undecided)],
+                "No reading decides. Undecided when read as near to the text as it \
+                                      trains (main).",
+            ),
+            (
+                &[("main", Holds), ("small", Holds)],
+                "Holds in all 2 readings that decide. Holds when read \
+                                      as near to the text as it trains (main); when devices have \
+                                      hundreds of samples (small).",
+            ),
+            (
+                &[
+                    ("main", Holds),
+                    ("small", Holds),
+                    ("uneven", Holds),
+                    ("former", Holds),
+                    ("gains-0", InPart),
+                ],
+                "Holds in most readings that decide (4 of 5). In part when gains are 0 (gains-0).",
+            ),
+            (
+                &[
+                    ("main", DoesNotHold),
+                    ("small", DoesNotHold),
+                    ("uneven", DoesNotHold),
+                    ("former", DoesNotHold),
+                    ("gains-0", Holds),
+                ],
+                "Holds in some readings that decide (1 of 5). Holds when gains are 0 (gains-0). Does not \
+                 hold in the other 4.",
+            ),
+        ] {
+            assert_eq!(sentence(&row(standings)), expected);
+        }
+    }
 }
