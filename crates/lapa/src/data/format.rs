@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::parts::Parts;
-use super::{Result, cifar, folder, table};
+use super::{Result, arrays, cifar, folder, table};
 
 /// Defines the formats, a line each.
 macro_rules! formats {
@@ -39,5 +39,6 @@ macro_rules! formats {
 formats! {
     Idx: "idx", "a folder with the four IDX files of a data set", folder::read;
     Cifar: "cifar", "a folder with the binary files of CIFAR-10 or CIFAR-100", cifar::read;
+    Npz: "npz", "arrays x_train, y_train, x_test and y_test of NumPy, or a folder with such .npy files", arrays::read;
     Csv: "csv", "a table with the class in column `label`, or a folder with train.csv and test.csv", table::read;
 }

@@ -11,6 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use super::fetch::io;
+use super::samples::planes;
 use super::{DataError, Result, Split};
 use crate::files;
 use crate::shape::Shape;
@@ -140,15 +141,6 @@ pub fn split(images: Idx, labels: Idx) -> Result<Split> {
     let shape = Shape::new(channels, images.dims[1], images.dims[2]);
     let values = if channels == 1 { images.data } else { planes(&images.data, shape) };
     Ok(Split { values: values.into(), labels: labels.data, shape })
-}
-
-/// Images whose channels stand together in each pixel, channel by channel.
-fn planes(pixels: &[u8], shape: Shape) -> Vec<u8> {
-    let image = |image: &[u8]| -> Vec<u8> {
-        let channel = |channel| image.iter().skip(channel).step_by(shape.channels).copied();
-        (0..shape.channels).flat_map(channel).collect()
-    };
-    pixels.chunks_exact(shape.len()).flat_map(image).collect()
 }
 
 /// Hashes what passes through.

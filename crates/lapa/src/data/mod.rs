@@ -1,5 +1,6 @@
 //! Data sets: images and labels.
 
+mod arrays;
 mod cifar;
 mod client;
 mod error;
@@ -9,6 +10,7 @@ mod format;
 mod glyphs;
 mod idx;
 mod known;
+mod npy;
 mod parts;
 mod samples;
 mod source;
@@ -36,7 +38,7 @@ pub const CLASSES: usize = 10;
 )]
 #[serde(default, deny_unknown_fields)]
 pub struct Data {
-    /// The data set. synthetic is drawn by code; idx:PATH, cifar:PATH and csv:PATH are files of one's own.
+    /// The data set. synthetic is drawn by code; idx:PATH, cifar:PATH, npz:PATH and csv:PATH are files of one's own.
     #[schemars(with = "String", extend("pattern" = pattern(), "examples" = examples()))]
     pub name: DataName,
     /// Files of one's own: number of classes; labels are below it. Default: the largest label of the

@@ -74,6 +74,17 @@ impl Values {
     }
 }
 
+/// Samples whose channels stand together in each pixel, channel by channel.
+pub(super) fn planes<T: Copy>(values: &[T], shape: Shape) -> Vec<T> {
+    let mut planes = Vec::with_capacity(values.len());
+    for sample in values.chunks_exact(shape.len()) {
+        for channel in 0..shape.channels {
+            planes.extend(sample.iter().skip(channel).step_by(shape.channels));
+        }
+    }
+    planes
+}
+
 /// Labeled samples of one shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
