@@ -50,80 +50,77 @@ fn a_folder_of_arrays_is_read() {
     assert_eq!((data.train.input(1), data.hashes.len()), (vec![4.0, 5.0, -6.5], 4));
 }
 
-#[test]
-fn arrays_that_do_not_fit_are_named() {
-    let place = tempfile::tempdir().unwrap();
+/// Loads a good archive but for one array, which is another or absent.
+fn load_with(name: &str, bytes: Option<Vec<u8>>) -> Result<Dataset, String> {
     let good = [
         ("x_train", array("|u1", "(2, 1, 2)", &[0; 4])),
         ("y_train", array("|u1", "(2,)", &[0, 1])),
         ("x_test", array("|u1", "(1, 1, 2)", &[0; 2])),
         ("y_test", array("|u1", "(1,)", &[1])),
     ];
+    let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a.npz");
-    let load_with = |name: &str, bytes: Option<Vec<u8>>| {
-        let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
-        for (member, value) in &good {
-            let value = if *member == name { bytes.as_ref() } else { Some(value) };
-            if let Some(value) = value {
-                let options = zip::write::SimpleFileOptions::default();
-                archive.start_file(format!("{member}.npy"), options).unwrap();
-                archive.write_all(value).unwrap();
-            }
+    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+    for (member, value) in &good {
+        let value = if *member == name { bytes.as_ref() } else { Some(value) };
+        if let Some(value) = value {
+            let options = zip::write::SimpleFileOptions::default();
+            archive.start_file(format!("{member}.npy"), options).unwrap();
+            archive.write_all(value).unwrap();
         }
-        archive.finish().unwrap();
-        load(&path)
-    };
+    }
+    archive.finish().unwrap();
+    load(&path)
+}
+
+/// Each case is refused with these words.
+fn refused<const N: usize>(cases: [(&str, Vec<u8>, &str); N]) {
+    for (name, bytes, expected) in cases {
+        let error = load_with(name, Some(bytes)).unwrap_err();
+        assert!(error.contains("a.npz: ") && error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn archives_that_are_none_or_lack_an_array_are_named() {
     assert!(load_with("none", None).is_ok());
+    let error = load_with("y_test", None).unwrap_err();
+    assert!(error.contains("no array y_test; it has x_train.npy"), "{error}");
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("a.npz");
+    fs::write(&path, "no archive").unwrap();
+    assert!(load(&path).unwrap_err().contains("a.npz: cannot be read as .npz"));
+}
+
+#[test]
+fn samples_that_do_not_fit_are_named() {
     let nan = [0.0f32, f32::NAN].map(f32::to_le_bytes).concat();
     let order = array("|u1", "(2, 1, 2)", &[0; 4]);
     let fortran = String::from_utf8_lossy(&order[10..]).replace("False", "True ");
     let fortran = [&order[..10], fortran.as_bytes()].concat();
-    for (name, bytes, expected) in [
-        ("y_test", None, "no array y_test; it has x_train.npy"),
-        ("x_train", Some(b"no array".to_vec()), "x_train: no array of NumPy"),
-        (
-            "x_train",
-            Some(array("|u1", "(2, 1, 2)", &[0; 3])),
-            "x_train: 3 bytes of values; expected 4",
-        ),
-        ("x_train", Some(array("|u1", "(2, 1, 2)", &[0; 5])), "x_train: more bytes of values"),
-        (
-            "x_train",
-            Some(array("|u1", "(99999999, 28, 28)", &[])),
-            "x_train: dimensions are 99999999×28×28",
-        ),
-        ("x_train", Some(array("<f2", "(2, 1, 2)", &[])), "x_train: values of type <f2"),
-        ("x_train", Some(array(">f4", "(2, 1, 2)", &[])), "x_train: values of type >f4"),
-        (
-            "x_train",
-            Some(array("<i8", "(2, 1, 2)", &[0; 32])),
-            "x_train: whole numbers of more than a byte",
-        ),
-        (
-            "x_train",
-            Some(array("|u1", "(2,)", &[0; 2])),
-            "x_train: dimensions are 2; expected samples",
-        ),
-        ("x_train", Some(array("|u1", "(2, 5, 1, 5)", &[0; 50])), "1 to 4 channels last or first"),
-        ("x_train", Some(fortran), "x_train: Fortran order"),
-        ("x_test", Some(array("<f4", "(1, 1, 2)", &nan)), "x_test: sample 0 (from 0) has NaN"),
-        (
-            "x_test",
-            Some(array("|u1", "(1, 1, 3)", &[0; 3])),
-            "images of 1×3; expected 1×2 as in training",
-        ),
-        ("y_train", Some(array("|u1", "(3,)", &[0; 3])), "y_train: 3 labels; expected 2"),
-        ("y_train", Some(array("<f4", "(2,)", &[0; 8])), "y_train: floats; expected classes"),
-        (
-            "y_train",
-            Some(array("<i2", "(2,)", &[0, 0, 255, 255])),
-            "y_train: at 1 (from 0) it is -1",
-        ),
-        ("y_train", Some(array("|u1", "(2, 2)", &[0; 4])), "y_train: dimensions are 2×2"),
-    ] {
-        let error = load_with(name, bytes).unwrap_err();
-        assert!(error.contains("a.npz: ") && error.contains(expected), "{expected}: {error}");
-    }
-    fs::write(&path, "no archive").unwrap();
-    assert!(load(&path).unwrap_err().contains("a.npz: cannot be read as .npz"));
+    let x = |descr: &str, shape: &str, count: usize| array(descr, shape, &vec![0; count]);
+    refused([
+        ("x_train", b"no array".to_vec(), "x_train: no array of NumPy"),
+        ("x_train", x("|u1", "(2, 1, 2)", 3), "x_train: 3 bytes of values; expected 4"),
+        ("x_train", x("|u1", "(2, 1, 2)", 5), "x_train: more bytes of values"),
+        ("x_train", x("|u1", "(99999999, 28, 28)", 0), "dimensions are 99999999×28×28"),
+        ("x_train", x("<f2", "(2, 1, 2)", 0), "x_train: values of type <f2"),
+        ("x_train", x(">f4", "(2, 1, 2)", 0), "x_train: values of type >f4"),
+        ("x_train", x("<i8", "(2, 1, 2)", 32), "x_train: whole numbers of more than a byte"),
+        ("x_train", x("|u1", "(2,)", 2), "x_train: dimensions are 2; expected samples"),
+        ("x_train", x("|u1", "(2, 5, 1, 5)", 50), "1 to 4 channels last or first"),
+        ("x_train", fortran, "x_train: Fortran order"),
+        ("x_test", array("<f4", "(1, 1, 2)", &nan), "x_test: sample 0 (from 0) has NaN"),
+        ("x_test", x("|u1", "(1, 1, 3)", 3), "images of 1×3; expected 1×2 as in training"),
+    ]);
+}
+
+#[test]
+fn labels_that_do_not_fit_are_named() {
+    refused([
+        ("y_train", array("|u1", "(3,)", &[0; 3]), "y_train: 3 labels; expected 2"),
+        ("y_train", array("<f4", "(2,)", &[0; 8]), "y_train: floats; expected classes"),
+        ("y_train", array("<i2", "(2,)", &[0, 0, 255, 255]), "y_train: at 1 (from 0) it is -1"),
+        ("y_train", array("|u1", "(2, 2)", &[0; 4]), "y_train: dimensions are 2×2"),
+    ]);
 }
