@@ -23,7 +23,7 @@ fn cells(claim: &Claim, reading: &'static Reading) -> Vec<Cell> {
     curves.flat_map(|curve| curve.cells(SETTINGS().under(reading)).unwrap()).collect()
 }
 
-/// What cells train, whenever they are evaluated.
+/// Names of the cells without the rounds of their evaluations.
 fn trainings(cells: Vec<Cell>) -> BTreeSet<String> {
     let training = |cell: Cell| {
         let mut experiment = cell.experiment().clone();

@@ -3,21 +3,13 @@
 //! Format: A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009, and the page
 //! of the data sets, "Binary version". Of the two labels of CIFAR-100 the second, the fine one, counts.
 
-use std::io::Read;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
-use super::fetch::io;
-use super::parts::{Part, Parts};
+use super::parts::{self, Part, Parts};
 use super::{DataError, FileHash, Result, Split};
-use crate::files;
 use crate::shape::Shape;
 
 const SHAPE: Shape = Shape::new(3, 32, 32);
-
-/// Most bytes of a file: six times the largest of the originals.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// The training files of CIFAR-10; its test file.
 const TEN: [&str; 5] = [
@@ -71,13 +63,8 @@ pub fn read(folder: &Path) -> Result<Parts> {
 /// Reads a file whose samples begin with `labels` labels, of which the last counts.
 fn read_file(path: &Path, labels: usize) -> Result<File> {
     let problem = |problem: String| DataError::File { path: path.into(), problem };
-    let file = files::open_regular(path).map_err(io(path, "open"))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io(path, "read"))?;
+    let (bytes, hash) = parts::read_file(path)?;
     let (found, each) = (bytes.len(), labels + SHAPE.len());
-    if found as u64 > MAX_BYTES {
-        return Err(problem(format!("more than {MAX_BYTES} bytes, which are the most allowed")));
-    }
     if found == 0 || found % each != 0 {
         let what = format!(
             "{found} bytes; expected a multiple of {each}: {labels} of labels and {} of pixels for \
@@ -90,10 +77,7 @@ fn read_file(path: &Path, labels: usize) -> Result<File> {
     Ok(File {
         labels: samples.clone().map(|sample| sample[labels - 1]).collect(),
         pixels: samples.flat_map(|sample| &sample[labels..]).copied().collect(),
-        hash: FileHash {
-            file: path.file_name().unwrap_or_default().to_string_lossy().into(),
-            sha256: files::hex(Sha256::digest(&bytes)),
-        },
+        hash,
     })
 }
 

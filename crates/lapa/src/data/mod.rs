@@ -51,7 +51,7 @@ pub struct Data {
 /// Names that stand for themselves.
 const NAMES: [&str; 3] = ["mnist", "fashion-mnist", "synthetic"];
 
-/// What `data.name` may be.
+/// Allowed forms of `data.name`.
 fn examples() -> Vec<String> {
     let files = Format::ALL.iter().map(|format| format!("{}:PATH", format.word()));
     NAMES.into_iter().map(str::to_owned).chain(files).collect()

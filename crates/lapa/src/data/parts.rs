@@ -1,8 +1,30 @@
 //! Training and test samples as they were read, and what a data set must be.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+
+use super::fetch::io;
 use super::{DataError, DataName, Dataset, FileHash, Result, Split};
+use crate::files;
+
+/// Most bytes of a file that is read whole.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A whole file, and its hash.
+pub fn read_file(path: &Path) -> Result<(Vec<u8>, FileHash)> {
+    let file = files::open_regular(path).map_err(io(path, "open"))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io(path, "read"))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let problem = format!("more than {MAX_BYTES} bytes, which are the most allowed");
+        return Err(DataError::File { path: path.into(), problem });
+    }
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into();
+    let hash = FileHash { file, sha256: files::hex(Sha256::digest(&bytes)) };
+    Ok((bytes, hash))
+}
 
 /// Samples as they were read, with the files that errors name.
 pub struct Part {

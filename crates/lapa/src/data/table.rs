@@ -1,18 +1,11 @@
 //! Tables in CSV: numbers in columns, and the class in column `label`.
 
-use std::io::Read;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
-use super::fetch::io;
-use super::parts::{Part, Parts};
+use super::parts::{self, Part, Parts};
 use super::{DataError, FileHash, Result, Split};
-use crate::files;
 use crate::shape::Shape;
 
-/// Most bytes of a file.
-const MAX_BYTES: u64 = 1 << 30;
 /// Column of the class.
 const LABEL: &str = "label";
 /// Without a second file, each row with this number is a test sample: rows 5, 10, 15, …
@@ -71,16 +64,7 @@ impl Table {
 
 fn read_file(path: &Path) -> Result<Table> {
     let problem = |problem: String| DataError::File { path: path.into(), problem };
-    let file = files::open_regular(path).map_err(io(path, "open"))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(io(path, "read"))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(problem(format!("more than {MAX_BYTES} bytes, which are the most allowed")));
-    }
-    let hash = FileHash {
-        file: path.file_name().unwrap_or_default().to_string_lossy().into(),
-        sha256: files::hex(Sha256::digest(&bytes)),
-    };
+    let (bytes, hash) = parts::read_file(path)?;
     let (columns, values, labels) = parse(&bytes).map_err(problem)?;
     Ok(Table { columns, values, labels, hash })
 }
