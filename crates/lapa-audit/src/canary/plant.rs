@@ -1,7 +1,7 @@
 //! Canaries, and how they come among the devices' records.
 
 use lapa::data::{Dataset, Values};
-use lapa::partition::{Partition, partition};
+use lapa::partition::Partition;
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::Adjacency;
 use rand::RngExt;
@@ -51,7 +51,7 @@ pub(crate) struct Planted {
 fn dark(data: &Dataset) -> Vec<bool> {
     let pixels = data.test.shape.len();
     let ink = match &data.test.values {
-        Values::Bytes(bytes) => sums(bytes, pixels),
+        Values::Bytes(bytes) | Values::Normalized(bytes, _) => sums(bytes, pixels),
         Values::Floats(floats) => sums(floats, pixels),
     };
     let mut order: Vec<usize> = (0..pixels).collect();
@@ -72,9 +72,11 @@ fn sums<T: Copy + Into<f64>>(values: &[T], len: usize) -> Vec<f64> {
 
 /// Samples that are bright at the dots and dark elsewhere, in values as those of the data set.
 fn drawn(dots: &[bool], data: &Dataset) -> Values {
+    let bytes = dots.iter().map(|&dot| u8::MAX * u8::from(dot));
     match &data.test.values {
-        Values::Bytes(_) => {
-            dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect::<Vec<_>>().into()
+        Values::Bytes(_) => bytes.collect::<Vec<_>>().into(),
+        Values::Normalized(_, tables) => {
+            Values::Normalized(bytes.collect::<Vec<_>>().into(), tables.clone())
         }
         Values::Floats(floats) => {
             let brightest = floats.iter().copied().fold(0.0, f32::max);
@@ -96,10 +98,8 @@ pub(crate) fn most_canaries(effort: Effort) -> usize {
 /// record; where it is absent that place is empty, or if records are replaced, as it was.
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
     let (experiment, mut data) = (&subject.experiment, subject.data.clone());
-    let (labels, classes) = (&data.train.labels, data.classes);
-    let mut partition =
-        partition(&*experiment.partition.scheme, labels, classes, experiment.run.seed)
-            .map_err(lapa::error::FederationError::from)?;
+    let classes = data.classes;
+    let mut partition = experiment.deal(&mut data).map_err(lapa::error::FederationError::from)?;
     let sizes: Vec<u32> =
         partition.devices.iter().map(|device| device.samples.len() as u32).collect();
     let most = most_canaries(options.effort);

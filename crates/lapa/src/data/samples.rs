@@ -12,6 +12,23 @@ pub enum Values {
     Bytes(Arc<Vec<u8>>),
     /// Floats. A network sees them as they are.
     Floats(Arc<Vec<f32>>),
+    /// Bytes that a network sees through tables.
+    Normalized(Arc<Vec<u8>>, Tables),
+}
+
+/// What a network sees of each byte: a table for all values of a sample, or for equal parts of it, such
+/// as channels, in their order.
+pub type Tables = Arc<Vec<[f32; 256]>>;
+
+/// A sample's bytes as a network sees them through tables.
+pub(crate) fn look_up(tables: &[[f32; 256]], bytes: &[u8], seen: &mut [f32]) {
+    let part = bytes.len() / tables.len();
+    let parts = bytes.chunks_exact(part).zip(seen.chunks_exact_mut(part));
+    for (table, (bytes, seen)) in tables.iter().zip(parts) {
+        for (seen, &byte) in seen.iter_mut().zip(bytes) {
+            *seen = table[usize::from(byte)];
+        }
+    }
 }
 
 impl From<Vec<u8>> for Values {
@@ -30,7 +47,7 @@ impl Values {
     /// Number of values.
     pub fn len(&self) -> usize {
         match self {
-            Self::Bytes(bytes) => bytes.len(),
+            Self::Bytes(bytes) | Self::Normalized(bytes, _) => bytes.len(),
             Self::Floats(floats) => floats.len(),
         }
     }
@@ -40,10 +57,10 @@ impl Values {
         self.len() == 0
     }
 
-    /// The bytes, if that is what they are.
+    /// The bytes, if that is what they are, however a network sees them.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
-            Self::Bytes(bytes) => Some(bytes),
+            Self::Bytes(bytes) | Self::Normalized(bytes, _) => Some(bytes),
             Self::Floats(_) => None,
         }
     }
@@ -56,6 +73,9 @@ impl Values {
         match (self, others) {
             (Self::Bytes(a), Self::Bytes(b)) => [&***a, &***b].concat().into(),
             (Self::Floats(a), Self::Floats(b)) => [&***a, &***b].concat().into(),
+            (Self::Normalized(a, tables), Self::Normalized(b, _)) => {
+                Self::Normalized([&***a, &***b].concat().into(), tables.clone())
+            }
             _ => panic!("bytes and floats do not join"),
         }
     }
@@ -70,6 +90,9 @@ impl Values {
         match self {
             Self::Bytes(bytes) => copy(bytes, parts).into(),
             Self::Floats(floats) => copy(floats, parts).into(),
+            Self::Normalized(bytes, tables) => {
+                Self::Normalized(copy(bytes, parts).into(), tables.clone())
+            }
         }
     }
 }
@@ -121,6 +144,11 @@ impl Split {
                 bytes[places].iter().map(|&byte| f32::from(byte) * (1.0 / 255.0)).collect()
             }
             Values::Floats(floats) => floats[places].to_vec(),
+            Values::Normalized(bytes, tables) => {
+                let mut seen = vec![0.0; places.len()];
+                look_up(tables, &bytes[places], &mut seen);
+                seen
+            }
         }
     }
 

@@ -44,6 +44,7 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
         test,
         classes: CLASSES,
         hashes: hashes.into(),
+        devices: None,
     }
 }
 

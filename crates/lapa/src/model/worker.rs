@@ -8,7 +8,7 @@ use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
 use super::op::{Pass, Saved};
 use super::sample_clip::{BLOCK, SampleClip};
-use crate::data::{Split, Values};
+use crate::data::{Split, Values, look_up};
 
 /// Samples of a data set, by index.
 #[derive(Clone, Copy)]
@@ -269,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Copies the samples in, bytes scaled to [0, 1], and makes room for what follows from them.
+    /// Copies the samples in, as a network sees them, and makes room for what follows from them.
     fn load(&mut self, batch: Batch<'_>) {
         let (inputs, n) = (self.network.input.len(), batch.samples.len());
         assert_eq!(batch.data.shape.len(), inputs, "values per sample");
@@ -283,6 +283,7 @@ impl Worker {
             match &batch.data.values {
                 Values::Bytes(bytes) => scale_pixels(&bytes[places], input),
                 Values::Floats(floats) => input.copy_from_slice(&floats[places]),
+                Values::Normalized(bytes, tables) => look_up(tables, &bytes[places], input),
             }
         }
     }
