@@ -10,6 +10,7 @@ mod fetch;
 mod folder;
 mod format;
 mod glyphs;
+mod guarded;
 mod idx;
 mod images;
 mod known;
