@@ -331,6 +331,16 @@ fn mnist() -> Option<Dataset> {
     data.map_err(|error| eprintln!("skipped: {error}")).ok()
 }
 
+/// Features are no pixels: neither attack is made, and each says so.
+#[test]
+fn features_are_not_taken_for_pixels() {
+    let findings = audit(&subject(digits(1500, 100), &["model.features = 'hog'"]), Effort::Quick);
+    for (finding, attack) in findings.iter().zip([Attack::Inversion, Attack::Leakage]) {
+        assert_eq!((finding.attack, finding.verdict), (attack, Verdict::NotJudged));
+        assert!(finding.reason.contains("model.features = \"hog\""), "{}", finding.reason);
+    }
+}
+
 /// Twenty images of MNIST at the initial model, without noise.
 #[test]
 fn most_of_twenty_images_are_found() {

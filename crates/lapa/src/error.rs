@@ -15,6 +15,9 @@ pub type Result<T, E = FederationError> = std::result::Result<T, E>;
 /// A federation cannot be set up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum FederationError {
+    /// The data set does not have the features asked for.
+    #[error(transparent)]
+    Data(#[from] crate::data::DataError),
     /// The partition asked for cannot be had.
     #[error(transparent)]
     Partition(#[from] crate::partition::PartitionError),

@@ -53,6 +53,7 @@ fn dark(data: &Dataset) -> Vec<bool> {
     let ink = match &data.test.values {
         Values::Bytes(bytes) => sums(bytes, pixels),
         Values::Floats(floats) => sums(floats, pixels),
+        Values::Halves(halves) => sums(halves, pixels),
     };
     let mut order: Vec<usize> = (0..pixels).collect();
     order.sort_by(|&a, &b| ink[a].total_cmp(&ink[b]));
@@ -79,6 +80,13 @@ fn drawn(dots: &[bool], data: &Dataset) -> Values {
         Values::Floats(floats) => {
             let brightest = floats.iter().copied().fold(0.0, f32::max);
             let value = |&dot: &bool| if dot { brightest } else { 0.0 };
+            dots.iter().map(value).collect::<Vec<_>>().into()
+        }
+        Values::Halves(halves) => {
+            let largest = |a: &_, b: &_| if b > a { *b } else { *a };
+            let dark = Default::default();
+            let brightest = halves.iter().fold(dark, |a, b| largest(&a, b));
+            let value = |&dot: &bool| if dot { brightest } else { dark };
             dots.iter().map(value).collect::<Vec<_>>().into()
         }
     }

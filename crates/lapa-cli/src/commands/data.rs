@@ -129,7 +129,7 @@ fn describe(
         return Err(Failure::usage(message));
     }
     let data = Data { name: known, classes };
-    let data = super::load_data(&data, Mode::choose(printing.quiet))?;
+    let data = super::load_data(&data.into(), Mode::choose(printing.quiet))?;
     let shape = data.train.shape;
     if let Some(path) = sheet {
         if shape.rows < 2 || shape.cols < 2 {
@@ -184,10 +184,12 @@ fn range(values: &Values) -> (&'static str, [f32; 2]) {
         let none = [f32::INFINITY, f32::NEG_INFINITY];
         values.fold(none, |[least, most], value| [least.min(value), most.max(value)])
     }
-    match values {
-        Values::Bytes(bytes) => ("bytes", ends(bytes.iter().map(|&byte| byte.into()))),
-        Values::Floats(floats) => ("floats", ends(floats.iter().copied())),
-    }
+    let ends = match values {
+        Values::Bytes(bytes) => ends(bytes.iter().map(|&byte| byte.into())),
+        Values::Floats(floats) => ends(floats.iter().copied()),
+        Values::Halves(halves) => ends(halves.iter().map(|half| half.to_f32())),
+    };
+    (values.kind(), ends)
 }
 
 fn get(name: String, printing: &Printing) -> CommandResult {

@@ -13,8 +13,8 @@ use crate::radio::settings::POWER_W;
 
 impl Default for ModelSpec {
     fn default() -> Self {
-        let (name, start) = Default::default();
-        Self { name, norm: norm(Profile::default(), name), start }
+        let (name, start, features, feature_norm) = Default::default();
+        Self { name, norm: norm(Profile::default(), name), start, features, feature_norm }
     }
 }
 
@@ -32,6 +32,7 @@ impl Default for Learn {
             learning_rate: learning_rate(&DataName::default(), clip, update),
             momentum: momentum(update),
             averaging: averaging(clip, false),
+            weight_decay: 0.0,
             clip,
             clip_norm: clip_norm(clip, update, batch_fraction, 1),
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::aggregate::Aggregate;
 use super::control::Control;
 use super::privacy::Privacy;
-use crate::data::Data;
+use crate::data::{Data, Inputs};
 use crate::device::{Batches, Learn, NoiseError, grid};
 use crate::model::ModelSpec;
 use crate::partition::Scheme;
@@ -63,6 +63,11 @@ pub(crate) const MANY_DEVICES: usize = 100;
 
 /// The parts of a run, as the experiment sets them.
 impl Experiment {
+    /// The data that it trains on.
+    pub fn inputs(&self) -> Inputs {
+        Inputs { data: self.data.clone(), features: self.model.feature_map() }
+    }
+
     /// The setting of its radio.
     pub fn setting(&self) -> Setting<'_> {
         let Self { radio, transmit, aggregate, .. } = self;

@@ -29,6 +29,14 @@ pub enum DataError {
         /// The value found and what is expected.
         problem: String,
     },
+    /// Features that cannot be had of these samples.
+    #[error("model.features = \"{features}\": {problem}")]
+    Features {
+        /// The features, in a word.
+        features: &'static str,
+        /// The value found and what is expected.
+        problem: String,
+    },
     /// No source could deliver the data set.
     #[error(
         "data set `{name}` is not available; tried{}\n\

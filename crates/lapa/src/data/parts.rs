@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::fetch::io;
-use super::{DataError, DataName, Dataset, FileHash, Result, Split};
+use super::{DataError, DataName, Dataset, FeatureMap, FileHash, Result, Split};
 use crate::files;
 
 /// Most bytes of a file that is read whole.
@@ -72,6 +72,7 @@ impl Parts {
             }
         }
         let (train, test) = (train.split, test.split);
-        Ok(Dataset { name, source, train, test, classes: found, hashes })
+        let features = FeatureMap::default();
+        Ok(Dataset { name, source, train, test, classes: found, features, hashes })
     }
 }

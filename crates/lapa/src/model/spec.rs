@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::data::{FeatureMap, FeatureNorm, Features};
+
 /// The model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -13,6 +15,24 @@ pub struct ModelSpec {
     pub norm: Norm,
     /// The parameters that training starts from. Not in the paper.
     pub start: Start,
+    /// Fixed, public features of each record, which the model sees in place of it. Not in the paper.
+    #[serde(skip_serializing_if = "Features::is_none")]
+    #[schemars(extend("default" = "none"))]
+    pub features: Features,
+    /// Normalization of the features of a record, by these features alone.
+    #[serde(skip_serializing_if = "FeatureNorm::is_default")]
+    #[schemars(extend("default" = "group-unit"))]
+    pub feature_norm: FeatureNorm,
+}
+
+impl ModelSpec {
+    /// The feature map before the network.
+    pub fn feature_map(&self) -> FeatureMap {
+        match self.features {
+            Features::None => FeatureMap::default(),
+            features => FeatureMap { features, norm: self.feature_norm },
+        }
+    }
 }
 
 /// Start of training.

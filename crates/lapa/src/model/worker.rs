@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use half::slice::HalfFloatSliceExt;
+
 use super::kernels::{PADDING, scale_pixels};
 use super::loss::{cross_entropy, cross_entropy_gradient};
 use super::network::Network;
@@ -283,6 +285,7 @@ impl Worker {
             match &batch.data.values {
                 Values::Bytes(bytes) => scale_pixels(&bytes[places], input),
                 Values::Floats(floats) => input.copy_from_slice(&floats[places]),
+                Values::Halves(halves) => halves[places].convert_to_f32_slice(input),
             }
         }
     }

@@ -329,6 +329,8 @@ fn configured_model(
     devices: &[DeviceInfo],
     threads: usize,
 ) -> Result<(Vec<f32>, Evaluator)> {
+    let data = data.with_features(experiment.model.feature_map(), &mut |_| {});
+    let data = data.map_err(FederationError::from)?;
     let (shape, classes) = (data.train.shape, data.classes);
     let network = crate::model::network(&experiment.model, shape, classes)
         .map_err(|source| FederationError::Model { shape, source })?;

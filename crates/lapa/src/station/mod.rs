@@ -237,7 +237,8 @@ impl Station {
         self.round += 1;
         let learn = &self.experiment.learn;
         if steps {
-            self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+            let (rate, decay) = (learn.learning_rate, learn.weight_decay);
+            self.model.apply(&self.delta, rate, learn.momentum, decay);
         }
         self.model.update_average(self.round, learn.averaging);
     }

@@ -179,7 +179,7 @@ fn server_momentum_matches_pytorch() {
         (vector["learning_rate"].as_f64().unwrap(), vector["momentum"].as_f64().unwrap());
     for step in vector["steps"].as_array().unwrap() {
         let gradient = floats(&step["gradient"]).iter().map(|&v| v as f32).collect();
-        model.apply(&GlobalDelta { gradient }, rate, momentum);
+        model.apply(&GlobalDelta { gradient }, rate, momentum, 0.0);
         for (ours, theirs) in [(&model.parameters, "weights"), (&model.velocity, "velocity")] {
             for (a, b) in ours.iter().zip(floats(&step[theirs])) {
                 assert!((f64::from(*a) - b).abs() < 1e-6 * (1.0 + b.abs()), "{theirs}: {a} ≠ {b}");

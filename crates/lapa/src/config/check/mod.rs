@@ -82,6 +82,27 @@ fn model(experiment: &Experiment, document: &Document) -> Check {
             "use model.start = \"random\", or other data",
         ));
     }
+    if model.start == Start::Digits && !model.features.is_none() {
+        return Err(document.error(
+            &["model.start", "model.features"],
+            format!(
+                "`model.start` = \"digits\" does not go with `model.features` = {}: it trains on pixels",
+                word(model.features)
+            ),
+            "use model.start = \"random\"",
+        ));
+    }
+    if model.features.is_none() && !model.feature_norm.is_default() {
+        return Err(document.error(
+            &["model.feature_norm", "model.features"],
+            format!(
+                "`model.feature_norm` = {} does not go with `model.features` = \"none\": there are no \
+                 features to normalize",
+                word(model.feature_norm)
+            ),
+            "remove model.feature_norm, or set model.features",
+        ));
+    }
     Ok(())
 }
 
