@@ -1,22 +1,23 @@
 //! Parts of an experiment that the theorem does not cover.
 
 use lapa::aggregate::RuleConfig;
-use lapa::config::{Access, Experiment, ModelName, Update};
+use lapa::config::{Access, Experiment, Update};
+use lapa::model::{Layer, layers};
 use lapa::radio::Threshold;
 
 /// Reasons that the bound is no guarantee for this experiment, a sentence each. There is always one:
 /// no built-in model has a strongly convex loss.
 pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     let learn = &experiment.learn;
-    let mut reasons = vec![match experiment.model.name {
-        ModelName::Cnn | ModelName::Mlp => {
-            "the loss of this model is not strongly convex: L, μ and δ are estimates along one run, \
-             not constants, and the bound is not a guarantee"
-                .to_owned()
-        }
-        ModelName::Logistic => {
+    let mut reasons = vec![match layers(&experiment.model, 1)[..] {
+        [Layer::Linear { .. }] => {
             "the loss of logistic regression is convex but not strongly convex: μ and δ are estimates \
              along one run, not constants, and the bound is not a guarantee"
+                .to_owned()
+        }
+        _ => {
+            "the loss of this model is not strongly convex: L, μ and δ are estimates along one run, \
+             not constants, and the bound is not a guarantee"
                 .to_owned()
         }
     }];

@@ -13,8 +13,8 @@ use crate::radio::settings::POWER_W;
 
 impl Default for ModelSpec {
     fn default() -> Self {
-        let (name, start) = Default::default();
-        Self { name, norm: norm(Profile::default(), name), start }
+        let (name, start, layers) = Default::default();
+        Self { name, norm: norm(Profile::default(), name), start, layers }
     }
 }
 
@@ -45,9 +45,10 @@ pub(super) fn batch_fraction(sampling: BatchSampling) -> f64 {
 
 pub(super) fn norm(profile: Profile, model: ModelName) -> Norm {
     match (model, profile) {
-        (ModelName::Cnn, Profile::Certified) => Norm::Group,
-        (ModelName::Cnn, Profile::Paper | Profile::Printed) => Norm::Batch,
-        (ModelName::Mlp | ModelName::Logistic, _) => Norm::None,
+        (ModelName::Resnet8, _) => Norm::Group,
+        (name, Profile::Certified) if name.has_norm() => Norm::Group,
+        (name, Profile::Paper | Profile::Printed) if name.has_norm() => Norm::Batch,
+        _ => Norm::None,
     }
 }
 

@@ -61,7 +61,12 @@ fn an_empty_file_gives_the_defaults() {
     assert_eq!(experiment.partition.scheme, Scheme::Mix(mix));
     assert_eq!(
         experiment.model,
-        ModelSpec { name: ModelName::Cnn, norm: Norm::Group, start: Start::Random }
+        ModelSpec {
+            name: ModelName::Cnn,
+            norm: Norm::Group,
+            start: Start::Random,
+            layers: Vec::new(),
+        }
     );
     let learn = Learn {
         update: Update::Gradient,
