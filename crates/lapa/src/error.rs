@@ -23,7 +23,7 @@ pub enum FederationError {
     Partition(#[from] crate::partition::PartitionError),
     /// The model does not fit the samples.
     #[error(
-        "the model does not fit samples of {}: {source}; model.name = \"mlp\" fits all",
+        "the model does not fit samples of {}: {source}",
         shape.of_image()
     )]
     Model {

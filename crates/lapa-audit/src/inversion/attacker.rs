@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapa::config::{Clip, Norm};
+use lapa::config::Clip;
 use lapa::data::Split;
 use lapa::error::FederationError;
 use lapa::model::{Layer, Network, layers};
@@ -62,14 +62,14 @@ impl Attacker {
     pub fn new(subject: &Subject, images: usize, seed: u64) -> Result<Self, AuditError> {
         let (experiment, data) = (&subject.experiment, &subject.data);
         let shape = data.train.shape;
-        let layers = for_one_image(layers(&experiment.model, data.classes));
-        let network = Network::new(shape, &layers)
+        let layers = layers(&experiment.model, data.classes);
+        let single_images_only = Layer::any(&layers, |layer| *layer == Layer::BatchNorm);
+        let network = Network::new(shape, &for_one_image(layers, shape.channels).0)
             .map_err(|source| FederationError::Model { shape, source })?;
         let learn = &experiment.learn;
         let clip_norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample);
         Ok(Self {
-            single_images_only: experiment.model.norm == Norm::Batch
-                && layers.iter().any(|layer| matches!(layer, Layer::GroupNorm { .. })),
+            single_images_only,
             network: Arc::new(network),
             cols: shape.cols,
             images: of_each_class(&data.train, data.classes, images),
@@ -161,17 +161,20 @@ impl Attacker {
 }
 
 /// Batch norm over one image is group norm with a group for each channel, with the same parameters.
-fn for_one_image(mut layers: Vec<Layer>) -> Vec<Layer> {
-    let mut width = 1;
+/// `width` are the channels of the input; the second value those of the output.
+fn for_one_image(mut layers: Vec<Layer>, mut width: usize) -> (Vec<Layer>, usize) {
     for layer in &mut layers {
-        match *layer {
-            Layer::Conv { channels, .. } => width = channels,
-            Layer::Linear { outputs } => width = outputs,
+        match layer {
+            Layer::Conv { channels, .. } => width = *channels,
+            Layer::Linear { outputs } => width = *outputs,
             Layer::BatchNorm => *layer = Layer::GroupNorm { groups: width },
+            Layer::Residual { layers } => {
+                (*layers, width) = for_one_image(std::mem::take(layers), width);
+            }
             _ => {}
         }
     }
-    layers
+    (layers, width)
 }
 
 /// The first `count` images, of each class in turn as long as there are any.

@@ -1,12 +1,14 @@
 //! Report of the inversion, in figures, words and pictures.
 
-use lapa::config::{Clip, ModelName, Norm, word_of};
+use lapa::config::{Clip, word_of};
+use lapa::model::{Layer, LayerInfo};
 use lapa_report::page::Table;
 use lapa_report::plot::{Picture, Pictures};
 use serde_json::{Value, json};
 
 use super::attacker::Attacker;
 use super::cases::{Case, Cases};
+use super::first_layer;
 use crate::{Attack, AuditError, Exhibit, Finding, Options, Statement, Subject, Verdict};
 
 /// Images that are shown.
@@ -129,22 +131,23 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
     }
 }
 
+fn is_group_norm(layer: &LayerInfo) -> bool {
+    matches!(layer.layer, Layer::GroupNorm { .. })
+}
+
 /// Explanations of the attack and of its limits.
 fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
-    let (model, learn) = (&subject.experiment.model, &subject.experiment.learn);
+    let learn = &subject.experiment.learn;
     let mut texts = vec![
         "The attacker knows all images of a device's batch but one, and subtracts their gradients \
          from the update. The gradient of one image remains, with the noise of the update multiplied \
          by the batch size. Labels are read from the gradient of the last layer.",
-        match model.name {
-            ModelName::Cnn => {
-                "Adam searches for an image whose gradient has the observed direction and that \
-                 varies little from pixel to pixel."
-            }
-            ModelName::Mlp | ModelName::Logistic => {
-                "The first layer is fully connected: its gradient contains a single image exactly, \
-                 so no search is needed. Adam searches for batches only."
-            }
+        if first_layer::is_fully_connected(&attacker.network) {
+            "The first layer is fully connected: its gradient contains a single image exactly, \
+             so no search is needed. Adam searches for batches only."
+        } else {
+            "Adam searches for an image whose gradient has the observed direction and that \
+             varies little from pixel to pixel."
         },
     ];
     if attacker.single_images_only {
@@ -153,7 +156,7 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
              were therefore not attacked; single images were attacked as a batch of one, over which \
              batch norm normalizes.",
         );
-    } else if model.name == ModelName::Cnn && model.norm == Norm::Group {
+    } else if attacker.network.layers().iter().any(is_group_norm) {
         texts.push(
             "Group norm hides the scale of the features, so the search ends in a wrong minimum more \
              often than without normalization.",

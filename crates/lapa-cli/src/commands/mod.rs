@@ -11,6 +11,7 @@ mod explain;
 mod flower;
 mod init;
 mod link;
+mod model;
 mod partition;
 mod power;
 mod report;
@@ -53,6 +54,8 @@ enum Command {
     Config(config::Command),
     #[command(subcommand)]
     Data(data::Command),
+    #[command(subcommand)]
+    Model(model::Command),
     Partition(partition::Arguments),
     Link(link::Arguments),
     Power(power::Arguments),
@@ -77,6 +80,7 @@ impl Lapa {
             Command::Init(arguments) => init::execute(arguments),
             Command::Config(command) => config::execute(command),
             Command::Data(command) => data::execute(command),
+            Command::Model(command) => model::execute(command),
             Command::Partition(arguments) => partition::execute(arguments),
             Command::Link(arguments) => link::execute(arguments),
             Command::Power(arguments) => power::execute(arguments),

@@ -125,7 +125,9 @@ fn the_bound_of_a_linear_model_on_features_is_a_guarantee() {
     let bound = |changes: &[&str]| {
         let mut command = lapa_alone(place.path());
         command.args(["bound", "features.toml", "--format", "json", "--quiet"]);
-        changes.iter().for_each(|change| drop(command.args(["-c", change])));
+        for change in changes {
+            command.args(["-c", change]);
+        }
         stdout_json(&mut command)
     };
     let report = bound(&plain);

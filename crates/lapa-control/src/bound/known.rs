@@ -1,7 +1,8 @@
 //! Constants of the loss that hold for all records and all parameters.
 
-use lapa::config::{Experiment, ModelName};
+use lapa::config::Experiment;
 use lapa::data::Features;
+use lapa::model::{Layer, ModelSpec, layers};
 
 use super::setting::Constants;
 
@@ -29,7 +30,7 @@ impl Known {
         let (model, decay) = (&experiment.model, experiment.learn.weight_decay);
         let has_unit_norm = model.features != Features::None && model.feature_norm.has_unit();
         let square = 1.0 + SQUARED_NORM;
-        (model.name == ModelName::Logistic && has_unit_norm).then(|| Self {
+        (is_softmax_regression(model) && has_unit_norm).then(|| Self {
             smoothness: 0.5 * square + decay,
             convexity: decay,
             gradient_norm: (2.0 * square).sqrt(),
@@ -42,4 +43,9 @@ impl Known {
         let convexity = if convexity > 0.0 { convexity } else { estimated.convexity };
         Constants { smoothness, convexity: convexity.min(smoothness), ..estimated }
     }
+}
+
+/// True for a model of one fully connected layer.
+pub(super) fn is_softmax_regression(model: &ModelSpec) -> bool {
+    matches!(layers(model, 1)[..], [Layer::Linear { .. }])
 }

@@ -1,10 +1,10 @@
 //! Parts of an experiment that the theorem does not cover.
 
 use lapa::aggregate::RuleConfig;
-use lapa::config::{Access, Experiment, ModelName, Update};
+use lapa::config::{Access, Experiment, Update};
 use lapa::radio::Threshold;
 
-use super::known::Known;
+use super::known::{Known, is_softmax_regression};
 
 /// Reasons that the bound is no guarantee for this experiment, a sentence each. There is none for full,
 /// unclipped gradients of a strongly convex loss: softmax regression on features of norm 1 with weight
@@ -13,21 +13,21 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     let learn = &experiment.learn;
     let known = Known::of(experiment);
     let mut reasons = Vec::new();
-    match (experiment.model.name, known) {
-        (_, Some(known)) if known.convexity > 0.0 => {}
-        (_, Some(_)) => reasons.push(
+    match known {
+        Some(known) if known.convexity > 0.0 => {}
+        Some(_) => reasons.push(
             "the loss of logistic regression is convex but not strongly convex without \
              learn.weight_decay: μ and δ are estimates along one run, not constants, and the bound is \
              not a guarantee"
                 .into(),
         ),
-        (ModelName::Logistic, None) => reasons.push(
+        None if is_softmax_regression(&experiment.model) => reasons.push(
             "the loss of logistic regression is convex but not strongly convex: μ and δ are estimates \
              along one run, not constants, and the bound is not a guarantee; model.features with \
              learn.weight_decay has constants"
                 .into(),
         ),
-        (ModelName::Cnn | ModelName::Mlp, None) => reasons.push(
+        None => reasons.push(
             "the loss of this model is not strongly convex: L, μ and δ are estimates along one run, \
              not constants, and the bound is not a guarantee"
                 .into(),

@@ -67,6 +67,7 @@ fn an_empty_file_gives_the_defaults() {
             start: Start::Random,
             features: Features::None,
             feature_norm: FeatureNorm::GroupUnit,
+            layers: Vec::new(),
         }
     );
     let learn = Learn {

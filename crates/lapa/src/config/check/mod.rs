@@ -15,7 +15,7 @@ use super::error::ConfigError;
 use super::experiment::Experiment;
 use crate::data::{CLASSES, DataName};
 use crate::device::Clip;
-use crate::model::{ModelName, Norm, Start};
+use crate::model::{Layer, ModelName, Norm, Start, layers};
 
 /// Result of a check.
 type Check = Result<(), ConfigError>;
@@ -62,7 +62,7 @@ fn data(experiment: &Experiment, document: &Document) -> Check {
 
 fn model(experiment: &Experiment, document: &Document) -> Check {
     let model = &experiment.model;
-    if model.name != ModelName::Cnn && model.norm != Norm::None {
+    if !model.name.has_norm() && model.norm != Norm::None {
         return Err(document.error(
             &["model.norm", "model.name"],
             format!(
@@ -72,6 +72,17 @@ fn model(experiment: &Experiment, document: &Document) -> Check {
                 word(model.name)
             ),
             "remove model.norm, or use model.name = \"cnn\"",
+        ));
+    }
+    if model.layers.is_empty() == (model.name == ModelName::Layers) {
+        let (has, help) = match model.name {
+            ModelName::Layers => ("needs", "add tables [[model.layers]], or name a built-in model"),
+            _ => ("does not go with", "set model.name = \"layers\", or remove the layers"),
+        };
+        return Err(document.error(
+            &["model.layers", "model.name"],
+            format!("`model.name` = {} {has} `model.layers`", word(model.name)),
+            help,
         ));
     }
     if model.start == Start::Digits && experiment.data.name == DataName::Synthetic {
@@ -115,11 +126,19 @@ fn learn(experiment: &Experiment, document: &Document) -> Check {
             "remove clip_norm, or set clip to \"device\" or \"sample\"",
         ));
     }
-    if experiment.model.norm == Norm::Batch && learn.clip == Clip::Sample {
+    let model = &experiment.model;
+    let batch_norm = |layer: &Layer| *layer == Layer::BatchNorm;
+    if learn.clip == Clip::Sample && Layer::any(&layers(model, 1), batch_norm) {
+        let (key, value) = match model.name {
+            ModelName::Layers => ("model.layers", "a batch-norm in `model.layers`"),
+            _ => ("model.norm", "`model.norm` = \"batch\""),
+        };
         return Err(document.error(
-            &["model.norm", "learn.clip", "profile"],
-            "`model.norm` = \"batch\" does not go with `learn.clip` = \"sample\": batch norm makes \
-             one sample's gradient depend on the other samples of the batch",
+            &[key, "learn.clip", "profile"],
+            format!(
+                "{value} does not go with `learn.clip` = \"sample\": batch norm makes one sample's \
+                 gradient depend on the other samples of the batch"
+            ),
             "use group norm (model.norm = \"group\"), or clip the device's upload \
              (learn.clip = \"device\")",
         ));

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use half::f16;
 use sha2::{Digest, Sha256};
 
-use super::{FeatureMap, Features, hog, scattering};
-use crate::data::features::Extract;
+use super::FeatureMap;
 use crate::data::{FetchEvent, Split, Values};
 use crate::files::{self, Folder};
 use crate::shape::Shape;
@@ -64,12 +63,7 @@ impl Entry {
         if !path.exists() {
             return Ok(None);
         }
-        let shape = match self.map.features {
-            Features::None => return Ok(None),
-            Features::Scattering => scattering::Scattering::new(split.shape).map(|s| s.output()),
-            Features::Hog => hog::Hog::new(split.shape).map(|hog| hog.output()),
-        };
-        let shape = shape.map_err(Error::other)?;
+        let shape = self.map.shape(split.shape).map_err(Error::other)?;
         let halves = self.read_halves(&path, shape.len() * split.len())?;
         Ok(Some(Split { values: halves.into(), labels: split.labels.clone(), shape }))
     }

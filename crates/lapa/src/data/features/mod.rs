@@ -123,6 +123,15 @@ trait Extract: Sync {
 }
 
 impl FeatureMap {
+    /// Shape of the features of samples of a shape.
+    pub fn shape(self, samples: Shape) -> Result<Shape> {
+        match self.features {
+            Features::None => Ok(samples),
+            Features::Scattering => Ok(scattering::Scattering::new(samples)?.output()),
+            Features::Hog => Ok(hog::Hog::new(samples)?.output()),
+        }
+    }
+
     /// Features of each sample.
     pub fn of(self, split: &Split, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Split> {
         match self.features {
