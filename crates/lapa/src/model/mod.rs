@@ -8,6 +8,7 @@
 //! nothing of its own (a matrix product still asks for a packing buffer).
 
 mod calibration;
+mod confusion;
 mod evaluate;
 mod function;
 mod gemm;
@@ -24,7 +25,8 @@ mod worker;
 mod zoo;
 
 pub(crate) use calibration::Images;
-pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator};
+pub use confusion::{Confusion, Mistake};
+pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator, Results};
 pub use function::Function;
 pub use gemm::matrix_product;
 pub(crate) use kernels::add_scaled;
