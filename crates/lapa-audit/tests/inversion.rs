@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use lapa::config::{Experiment, Norm, Override};
-use lapa::data::{DataName, Dataset, digits};
+use lapa::data::{DataName, Dataset, Split, Values, digits};
 use lapa::model::{Layer, Network, Shape, cnn, logistic, mlp};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_audit::inversion::labels::{LabelReader, hits};
@@ -16,17 +16,17 @@ use lapa_audit::inversion::quality::Quality;
 use lapa_audit::inversion::search::Search;
 use lapa_audit::inversion::{self, first_layer};
 use lapa_audit::{
-    Attack, AuditError, Effort, Exhibit, Finding, Options, Statement, Subject, Verdict,
+    Attack, AuditError, Effort, Exhibit, Finding, Options, Scale, Statement, Subject, Verdict,
 };
 use lapa_report::page::Page;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-const SIDE: usize = 28;
+const SHAPE: Shape = Shape::new(1, 28, 28);
 
 fn network(layers: &[Layer]) -> (Arc<Network>, Vec<f32>) {
-    let network = Network::new(Shape::new(1, SIDE, SIDE), layers).unwrap();
+    let network = Network::new(SHAPE, layers).unwrap();
     let parameters = network.initial_parameters(&mut stream(0, Purpose::ModelInit, 0, 0));
     (Arc::new(network), parameters)
 }
@@ -37,7 +37,7 @@ fn image(data: &Dataset, i: usize) -> Vec<f32> {
 
 fn gradient(network: &Arc<Network>, parameters: &[f32], images: &[f32], labels: &[u8]) -> Vec<f32> {
     let seen = Observation { parameters, gradient: &[], labels, clip_norm: None };
-    Matcher::new(network.clone()).gradient(&seen, images).to_vec()
+    Matcher::new(network.clone(), None).gradient(&seen, images).to_vec()
 }
 
 /// The gradient of a fully connected first layer is the image.
@@ -50,7 +50,7 @@ fn a_fully_connected_first_layer_gives_the_image_away() {
             let image = image(&data, i);
             let seen = gradient(&network, &parameters, &image, &[data.train.labels[i]]);
             let found = first_layer::image(&network, &seen).unwrap();
-            let quality = Quality::of(&found, &image, SIDE);
+            let quality = Quality::of(&found, &image, SHAPE);
             assert!(quality.psnr > 100.0, "{quality:?}");
         }
     }
@@ -100,15 +100,29 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
         network.initial_parameters(&mut rng).iter().map(|p| 2.0 * p).collect();
     let uniform = |rng: &mut Stream| -> Vec<f32> { (0..n).map(|_| rng.random()).collect() };
     let wide = |values: &[f32]| -> Vec<f64> { values.iter().map(|&v| f64::from(v)).collect() };
-    for case in 0..12 {
+    // Units of floats from −0.5 to 1.5 in one row and from 0.2 to 0.6 in the other.
+    let ends = [[-0.5f32, -0.5, -0.5, 0.2, 0.2, 0.2], [1.5, 1.5, 1.5, 0.6, 0.6, 0.6]];
+    let own =
+        Split { values: ends.concat().into(), labels: vec![0, 1], shape: Shape::new(1, 1, n) };
+    let scale = Scale::of(&own).unwrap();
+    for case in 0..24 {
         let (guess, truth) = (uniform(&mut rng), uniform(&mut rng));
         let label = case % c;
-        let target = twin::gradient(&wide(&parameters), &wide(&truth), label);
+        let scaled = case >= 12;
+        let input = |units: &[f64]| -> Vec<f64> {
+            let of = |(i, &x): (usize, &f64)| match (scaled, i < n / 2) {
+                (false, _) => x,
+                (true, true) => 2.0 * x - 0.5,
+                (true, false) => 0.4 * x + 0.2,
+            };
+            units.iter().enumerate().map(of).collect()
+        };
+        let target = twin::gradient(&wide(&parameters), &input(&wide(&truth)), label);
         let received: Vec<f32> = target.iter().map(|&t| t as f32).collect();
         let clip_norm = (case % 2 == 1).then_some(0.3f32);
         let distance = [Distance::Squared, Distance::Cosine][case / 2 % 2];
         let value = |x: &[f64]| {
-            let mut g = twin::gradient(&wide(&parameters), x, label);
+            let mut g = twin::gradient(&wide(&parameters), &input(x), label);
             let norm = twin::dot(&g, &g).sqrt();
             let factor = clip_norm.map_or(1.0, |clip| (f64::from(clip) / norm).min(1.0));
             g.iter_mut().for_each(|g| *g *= factor);
@@ -127,7 +141,9 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
             clip_norm,
         };
         let mut descent = vec![0.0; n];
-        let ours = Matcher::new(network.clone()).distance(&seen, distance, &guess, &mut descent);
+        let units = scaled.then(|| Arc::new(scale.clone()));
+        let mut matcher = Matcher::new(network.clone(), units);
+        let ours = matcher.distance(&seen, distance, &guess, &mut descent);
         let at = wide(&guess);
         assert!((ours - value(&at)).abs() < 1e-4 * (1.0 + ours), "{ours} {}", value(&at));
         let slope = |i: usize| {
@@ -219,9 +235,9 @@ fn invert(
                 labels: &labels,
                 clip_norm: None,
             };
-            let mut matcher = Matcher::new(network.clone());
-            let found = search.run(&mut matcher, &seen, SIDE, &mut rng);
-            Quality::of(&found.images, &image, SIDE)
+            let mut matcher = Matcher::new(network.clone(), None);
+            let found = search.run(&mut matcher, &seen, SHAPE, &mut rng);
+            Quality::of(&found.images, &image, SHAPE)
         })
         .collect()
 }
@@ -319,6 +335,92 @@ fn every_model_is_audited_and_an_audit_can_be_stopped() {
     let options = Options::new(0.95, Effort::Quick, 0).unwrap();
     let stopped = inversion::run(&with(&[]), &STATEMENT, &options, &mut |_| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(AuditError::Cancelled(_))));
+}
+
+/// Two splits of samples of `shape`, of which `value` is drawn by sample, class and place.
+fn drawn(shape: Shape, value: impl Fn(&mut Stream, usize, usize) -> f32) -> [Split; 2] {
+    [900, 100].map(|count| {
+        let mut rng = stream(count as u64, Purpose::SyntheticData, 0, 0);
+        let labels: Vec<u8> = (0..count).map(|i| (i % 10) as u8).collect();
+        let mut values = Vec::with_capacity(count * shape.len());
+        for &label in &labels {
+            values.extend((0..shape.len()).map(|at| value(&mut rng, label.into(), at)));
+        }
+        Split { values: values.into(), labels, shape }
+    })
+}
+
+fn dataset([train, test]: [Split; 2]) -> Dataset {
+    Dataset { train, test, ..digits(1, 1) }
+}
+
+/// Columns of a table far outside of [0, 1] are found as they are, in units of their own, and nobody
+/// draws a picture of them.
+#[test]
+fn a_table_is_read_in_its_own_units_and_not_drawn() {
+    let column = |at: usize, unit: f32| [60.0 * unit - 20.0, unit, 1e-3 * unit - 7.0][at % 3];
+    let table = drawn(Shape::new(1, 1, 12), |rng, class, at| {
+        column(at, 0.5 * rng.random::<f32>() + 0.05 * ((class * (at + 1)) % 10) as f32)
+    });
+    for model in ["logistic", "mlp"] {
+        let model = format!("model.name = '{model}'");
+        let data = dataset(table.clone());
+        let findings = audit(&subject(data, &["privacy.epsilon = 8", &model]), Effort::Quick);
+        let [inversion, leakage] = &findings[..] else { panic!("two findings") };
+        let first = &inversion.figures["cases"][0];
+        assert_eq!((&first["noise"], &first["from_20_db"]), (&"none".into(), &6.into()), "{first}");
+        assert_eq!(inversion.verdict, Verdict::NotRefuted, "{}", inversion.reason);
+        assert!(leakage.reason.contains("trivial"), "{}", leakage.reason);
+        let mut words = String::new();
+        for exhibit in &inversion.exhibits {
+            match exhibit {
+                Exhibit::Text(text) => words += text,
+                Exhibit::Table(_) => {}
+                Exhibit::Drawing { name, .. } => panic!("a picture {name} of no image"),
+            }
+        }
+        assert!(words.contains("vectors, not images") && words.contains("each column"), "{words}");
+    }
+}
+
+/// Color is searched for and drawn in color, whether in bytes or in floats.
+#[test]
+fn color_is_drawn_in_color() {
+    let shape = Shape::new(3, 16, 16);
+    let unit = |rng: &mut Stream, class: usize, at: usize| {
+        let (channel, row) = (at / 256, at % 256 / 16);
+        let bright = (channel == class % 3) == (row < 8 + class / 2);
+        if bright { 0.8 } else { 0.1 + 0.1 * rng.random::<f32>() }
+    };
+    let floats = drawn(shape, |rng, class, at| 4.0 * unit(rng, class, at) - 2.0);
+    let bytes = drawn(shape, |rng, class, at| (255.0 * unit(rng, class, at)).round());
+    let bytes = bytes.map(|split| {
+        let Values::Floats(floats) = &split.values else { panic!("floats") };
+        let values: Vec<u8> = floats.iter().map(|&value| value as u8).collect();
+        Split { values: values.into(), ..split }
+    });
+    for (data, model, psnr) in
+        [(bytes.clone(), "logistic", 90.0), (floats, "logistic", 90.0), (bytes, "cnn", 0.0)]
+    {
+        let model = format!("model.name = '{model}'");
+        let changes = ["run.rounds = 2", "run.threads = 0", &model];
+        let findings = audit(&subject(dataset(data), &changes), Effort::Quick);
+        let first = &findings[0].figures["cases"][0];
+        assert!(first["psnr"].as_f64().unwrap() > psnr, "{first}");
+        let drawing = findings[0].exhibits.iter().find_map(|exhibit| match exhibit {
+            Exhibit::Drawing { svg, .. } => Some(svg),
+            _ => None,
+        });
+        let svg = drawing.unwrap();
+        // Dark in two channels, bright in one.
+        let is_color = |fill: &str| {
+            let channels = [1, 3, 5].map(|at| u8::from_str_radix(&fill[at..at + 2], 16).unwrap());
+            channels.iter().max().unwrap() - channels.iter().min().unwrap() > 100
+        };
+        let fills = svg.split("fill=\"").skip(1).map(|rest| &rest[..7]);
+        let fills = fills.filter(|fill| fill.starts_with('#'));
+        assert!(fills.filter(|fill| is_color(fill)).count() > 10, "{model}");
+    }
 }
 
 /// MNIST for long tests; says why not.

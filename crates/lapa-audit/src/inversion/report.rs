@@ -1,6 +1,7 @@
 //! Report of the inversion, in figures, words and pictures.
 
 use lapa::config::{Clip, word_of};
+use lapa::data::Values;
 use lapa::model::{Layer, LayerInfo};
 use lapa_report::page::Table;
 use lapa_report::plot::{Picture, Pictures};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use super::attacker::Attacker;
 use super::cases::{Case, Cases};
 use super::first_layer;
+use crate::scale::is_image;
 use crate::{Attack, AuditError, Exhibit, Finding, Options, Statement, Subject, Verdict};
 
 /// Images that are shown.
@@ -46,6 +48,9 @@ pub(super) fn finding(
         finding = finding.show(Exhibit::Text(text.into()));
     }
     finding = finding.show(Exhibit::Table(table(cases)));
+    if !is_image(attacker.shape) {
+        return Ok(finding);
+    }
     Ok(finding.show(pictures(subject, attacker, cases)?))
 }
 
@@ -162,6 +167,19 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
              often than without normalization.",
         );
     }
+    if !is_image(attacker.shape) {
+        texts.push(
+            "Records are vectors, not images: nothing can be shown as a picture, and no neighbors are \
+             known to be alike. SSIM compares all values of a record at once; it says how close the \
+             numbers are, not what an eye would see.",
+        );
+    }
+    if let Values::Floats(_) = subject.data.train.values {
+        texts.push(
+            "Values are floats: errors count in units of the range of the test set (of each column of a \
+             table, of each channel of an image), and what lies outside of it is cut to its ends.",
+        );
+    }
     if learn.clip == Clip::Device {
         texts.push(
             "Clipping of the whole update is ignored: it changes the length but not the direction, \
@@ -232,7 +250,7 @@ fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exh
     };
     let columns = ["original".to_string(), "class mean".to_string()];
     let columns = columns.into_iter().chain(shown.iter().map(name));
-    let mut pictures = Pictures::new("Reconstructed images", attacker.cols, columns);
+    let mut pictures = Pictures::new("Reconstructed images", attacker.shape, columns);
     for (i, image) in attacker.images.iter().enumerate().take(SHOWN) {
         let decibel = |psnr: f64| format!("{psnr:.1} dB");
         let (mean, quality) = attacker.class_mean(image);

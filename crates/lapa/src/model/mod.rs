@@ -9,6 +9,7 @@
 
 mod calibration;
 mod chain;
+mod confusion;
 mod evaluate;
 mod function;
 mod gemm;
@@ -26,7 +27,8 @@ mod worker;
 mod zoo;
 
 pub(crate) use calibration::Images;
-pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator};
+pub use confusion::{Confusion, Mistake};
+pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator, Results};
 pub use function::Function;
 pub use gemm::matrix_product;
 pub(crate) use kernels::add_scaled;

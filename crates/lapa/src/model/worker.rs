@@ -7,7 +7,7 @@ use half::slice::HalfFloatSliceExt;
 
 use super::chain::Chain;
 use super::kernels::scale_pixels;
-use super::loss::{cross_entropy, cross_entropy_gradient};
+use super::loss::{SampleLoss, cross_entropy, cross_entropy_gradient};
 use super::network::Network;
 use super::sample_clip::{BLOCK, SampleClip};
 use crate::data::{Split, Values};
@@ -160,19 +160,31 @@ impl Worker {
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Evaluation {
-        let classes = self.network.classes;
         let mut evaluation = Evaluation::default();
+        self.judge(parameters, statistics, batch, &mut |label, sample| {
+            evaluation.correct += usize::from(sample.predicted == Some(label.into()));
+            evaluation.loss_sum += f64::from(sample.loss);
+        });
+        evaluation
+    }
+
+    /// Shows each sample of the batch in its order: label, loss and prediction.
+    pub(super) fn judge(
+        &mut self,
+        parameters: &[f32],
+        statistics: &[f32],
+        batch: Batch<'_>,
+        each: &mut dyn FnMut(u8, SampleLoss),
+    ) {
+        let classes = self.network.classes;
         for samples in batch.samples.chunks(self.network.footprint().evaluated_together()) {
             let part = Batch { samples, ..batch };
             let logits = self.logits(parameters, statistics, part).chunks_exact(classes);
             for (logits, &sample) in logits.zip(samples) {
                 let label = batch.data.labels[sample as usize];
-                let sample = cross_entropy(logits, usize::from(label));
-                evaluation.correct += usize::from(sample.correct);
-                evaluation.loss_sum += f64::from(sample.loss);
+                each(label, cross_entropy(logits, usize::from(label)));
             }
         }
-        evaluation
     }
 
     /// The outputs of the last layer for each sample of the batch, one after the other, with
