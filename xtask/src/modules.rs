@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("observe", "files"),
     // Stages, each with the settings of its section.
     ("data", "atomic clock files seed shape"),
-    ("partition", "seed"),
+    ("partition", "data seed shape"),
     ("model", "data pool seed shape"),
     ("optimize", "atomic files model observe seed"),
     ("device", "data model observe"),

@@ -151,6 +151,13 @@ impl FetchProgress {
     }
 }
 
+impl Drop for FetchProgress {
+    /// Files of one's own are read without a word at the end.
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
 /// Shows how steps of one kind go, then those of the next: rounds, evaluations, repetitions.
 pub struct Steps {
     display: Display,

@@ -50,6 +50,9 @@ pub enum Purpose {
     Membership = 16,
     /// Calibration images of batch norm (round and device are 0).
     Calibration = 17,
+    /// Angle of a device's images (round is 0), and the noise on a record, whose place in the training
+    /// set, from 1, is in place of the round.
+    FeatureSkew = 18,
 }
 
 /// The stream for one purpose, one round and one device.

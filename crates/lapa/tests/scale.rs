@@ -4,7 +4,7 @@ use lapa::config::{Experiment, Override};
 use lapa::data::digits;
 use lapa::error::FederationError;
 use lapa::observe::DeviceRecords;
-use lapa::partition::{PartitionError, Records, Virtual, partition};
+use lapa::partition::{PartitionError, Records, Skew, Virtual, partition};
 use lapa::simulation::{Setup, Simulation};
 
 fn experiment(changes: &[&str]) -> Experiment {
@@ -95,17 +95,19 @@ fn channels_are_counted_for_those_who_send() {
 /// standard deviations for 10 labels and the size: α below 10⁻⁷.
 #[test]
 fn virtual_devices_draw_sizes_and_labels_as_declared() {
-    let data = digits(2000, 1).train;
+    let mut data = digits(2000, 1);
+    let labels = data.train.labels.clone();
     let (devices, n, concentration) = (4000u32, 20u32, 0.4);
-    let of = |samples: [u32; 2], seed| {
-        Records::new(&Virtual { devices, samples, concentration }, &data.labels, 10, seed).unwrap()
+    let mut of = |samples: [u32; 2], seed| {
+        let scheme = Virtual { devices, samples, concentration };
+        Records::new(&scheme, Skew::default(), &mut data, seed).unwrap()
     };
     let records = of([n, n], 3);
     let mut counts = [0u32; 10];
     for device in 0..devices {
         let samples = records.of(device);
         assert!(samples.is_sorted_by(|a, b| a < b) && samples.len() == n as usize);
-        let labels = records.label_counts(device, &data.labels, 10);
+        let labels = records.label_counts(device, &labels, 10);
         counts.iter_mut().zip(labels).for_each(|(sum, count)| *sum += count);
     }
     let (k, n, p, c) = (f64::from(devices), f64::from(n), 0.1, 10.0 * concentration);
@@ -128,7 +130,10 @@ fn shared_records_are_refused_where_each_must_be_on_one_device() {
     let labels: Vec<u8> = (0..100).map(|i| i % 10).collect();
     let scheme = Virtual { samples: [5, 11], ..Virtual::default() };
     assert_eq!(partition(&scheme, &labels, 10, 0), Err(PartitionError::Shared));
-    let error = Records::new(&scheme, &labels, 10, 0).unwrap_err();
+    let skew = Skew { noise: Some(0.1), ..Skew::default() };
+    let error = Records::new(&scheme, skew, &mut digits(100, 1), 0).unwrap_err();
+    assert_eq!(error, PartitionError::SharedSkew);
+    let error = Records::new(&scheme, Skew::default(), &mut digits(100, 1), 0).unwrap_err();
     assert_eq!(error, PartitionError::RareLabel { samples: 11, rarest: 10 });
     assert!(error.to_string().contains("`partition.virtual.samples`"), "{error}");
     // Impossible sizes are refused before anything is taken.

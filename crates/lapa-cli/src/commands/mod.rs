@@ -137,7 +137,7 @@ fn load_data(inputs: &Inputs, mode: Mode) -> Result<Dataset, DataError> {
 }
 
 /// Digits that need no file.
-const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
+const SYNTHETIC: Data = Data::named(DataName::Synthetic);
 
 /// Source of an experiment: a file or the quickstart, and flags.
 #[derive(Args)]

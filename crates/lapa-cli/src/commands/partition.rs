@@ -31,12 +31,12 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(false);
-    let (experiment, data) = arguments.source.prepare(None, mode)?;
+    let (experiment, mut data) = arguments.source.prepare(None, mode)?;
     let (scheme, seed) = (&experiment.partition.scheme, experiment.run.seed);
-    let labels = &data.train.labels;
     let records = patiently(mode, "partitioning the samples", || {
-        Records::new(&**scheme, labels, data.classes, seed)
+        Records::new(&**scheme, experiment.partition.skew(), &mut data, seed)
     })?;
+    let labels = &data.train.labels;
     let sizes: Vec<f64> = records.sizes().into_iter().map(f64::from).collect();
     let row = |device: usize| records.row(device as u32, labels, data.classes);
     let all = arguments.all;

@@ -56,7 +56,7 @@ pub fn pilot_experiment(
     pilot.observe.devices = ObserveDevices::List;
     match control.pilot {
         PilotData::Synthetic => {
-            pilot.data = Data { name: DataName::Synthetic, classes: None };
+            pilot.data = Data::named(DataName::Synthetic);
             pilot.run.ledger = None;
             pilot.run.entropy = Entropy::Seed;
         }

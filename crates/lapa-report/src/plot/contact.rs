@@ -66,7 +66,7 @@ fn rows(split: &Split) -> Vec<Vec<usize>> {
 
 fn bytes(split: &Split, sample: usize) -> Vec<u8> {
     match &split.values {
-        Values::Bytes(bytes) => bytes[split.places(sample)].to_vec(),
+        Values::Bytes(bytes) | Values::Normalized(bytes, _) => bytes[split.places(sample)].to_vec(),
         Values::Floats(_) | Values::Halves(_) => {
             let values = split.input(sample);
             let least = values.iter().copied().fold(f32::INFINITY, f32::min);

@@ -10,7 +10,7 @@ use lapa_study::execute::{Datasets, Event, Executed, execute};
 use lapa_study::store::Store;
 
 /// Data sets of the cells.
-pub const SYNTHETIC: Data = Data { name: DataName::Synthetic, classes: None };
+pub const SYNTHETIC: Data = Data::named(DataName::Synthetic);
 
 /// The first few hundred synthetic digits.
 pub fn data() -> Datasets {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use super::aggregate::Aggregate;
 use super::control::Control;
 use super::privacy::Privacy;
-use crate::data::{Data, Inputs};
+use crate::data::{Data, Dataset, Inputs};
 use crate::device::{Batches, Learn, NoiseError, grid};
 use crate::model::ModelSpec;
-use crate::partition::Scheme;
+use crate::partition::{Partition, PartitionError, Scheme, Skew, deal};
 use crate::radio::settings::{Radio, Transmit};
 use crate::radio::{Selector, Setting};
 use crate::seed::{Draws, Entropy};
@@ -66,6 +66,11 @@ impl Experiment {
     /// The data that it trains on.
     pub fn inputs(&self) -> Inputs {
         Inputs { data: self.data.clone(), features: self.model.feature_map() }
+    }
+
+    /// The training set divided over devices that have no record in common, its features skewed.
+    pub fn deal(&self, data: &mut Dataset) -> Result<Partition, PartitionError> {
+        deal(&*self.partition.scheme, self.partition.skew(), data, self.run.seed)
     }
 
     /// The setting of its radio.
@@ -196,6 +201,23 @@ impl Run {
 pub struct PartitionSpec {
     /// Scheme by which the training set is divided.
     pub scheme: Scheme,
+    /// Feature skew: each device turns its images by an angle of its own, uniform from minus to plus this
+    /// many degrees. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 180), extend("examples" = [45.0]))]
+    pub rotation: Option<f64>,
+    /// Feature skew: standard deviation of the noise on the values of the last device; that of device k of
+    /// K is k/K of it. 1 is the range of a byte. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 10), extend("examples" = [0.3]))]
+    pub noise: Option<f64>,
+}
+
+impl PartitionSpec {
+    /// Feature skew.
+    pub fn skew(&self) -> Skew {
+        Skew { rotation: self.rotation, noise: self.noise }
+    }
 }
 
 /// Contents of the metrics.

@@ -18,7 +18,7 @@ use super::printed::printed;
 use super::schema::{CHOICE, FILE, NONE, TYPES, is_key, properties};
 use super::verify::nearest;
 use crate::aggregate::default_floor;
-use crate::data::DataName;
+use crate::data::{DataName, NAMES};
 use crate::device::BatchSampling;
 use crate::optimize::PowerChoice;
 use crate::radio::settings::Powers;
@@ -238,7 +238,7 @@ impl<'a> Settings<'a> {
     /// The name of the data; an unknown one is an error.
     fn data_name(&mut self) -> DataName {
         let Some(name) = self.get::<String>("data.name") else { return DataName::default() };
-        let guess = nearest(&name, ["mnist", "fashion-mnist", "synthetic"]);
+        let guess = nearest(&name, NAMES);
         let help = guess.map_or(
             "a folder of IDX files is written idx:PATH, a table csv:PATH".into(),
             |guess| format!("did you mean \"{guess}\"?"),

@@ -115,7 +115,7 @@ fn defaults_follow_profile_data_update_model_and_scheme() {
     let devices = 15;
     assert_eq!(scheme("dirichlet"), Scheme::Dirichlet(Dirichlet { devices, concentration: 0.5 }));
     assert_eq!(scheme("shards"), Scheme::Shards(Shards { devices, per_device: 2 }));
-    assert_eq!(scheme("iid"), Scheme::Iid(Iid { devices, samples: None }));
+    assert_eq!(scheme("iid"), Scheme::Iid(Iid { devices, ..Iid::default() }));
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn wrong_types_and_words_say_what_is_expected() {
     );
     refuses(
         "[data]\nname = \"minst\"\n",
-        "lapa.toml:2:8: `data.name`: unknown data set `minst`: use mnist, fashion-mnist, synthetic, \
-         idx:PATH, cifar:PATH, npz:PATH or csv:PATH\n  help: did you mean \"mnist\"?",
+        "lapa.toml:2:8: `data.name`: unknown data set `minst`: use mnist, fashion-mnist, cifar-10, \
+         synthetic, idx:PATH, cifar:PATH, npz:PATH, csv:PATH, images:PATH or parquet:PATH\n  help: did you mean \"mnist\"?",
     );
     refuses(
         "data.name = 7\n",

@@ -1,22 +1,23 @@
 //! Data sets as arrays of NumPy: x_train, y_train, x_test and y_test in one .npz file or four .npy files.
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
 use super::fetch::io;
 use super::npy::{self, Array, Numbers};
-use super::parts::{Part, Parts};
+use super::parts::{Part, Parts, hash};
 use super::samples::planes;
-use super::{DataError, FileHash, Result, Split};
+use super::{DataError, Result, Split};
 use crate::files;
 use crate::shape::Shape;
 
 /// Samples and labels for training, then for testing.
-const NAMES: [&str; 4] = ["x_train", "y_train", "x_test", "y_test"];
+pub const NAMES: [&str; 4] = ["x_train", "y_train", "x_test", "y_test"];
+
+/// Devices of the training samples, if they are there.
+pub const DEVICES: &str = "device_train";
 
 /// Most channels of an image.
 const MOST_CHANNELS: usize = 4;
@@ -36,12 +37,16 @@ pub fn read(path: &Path) -> Result<Parts> {
             Ok((array, hash))
         };
         let [a, b, c, d] = &paths;
+        let named = path.join(format!("{DEVICES}.npy"));
+        let devices = if named.is_file() { Some(read(&named)?) } else { None };
         let read = [read(a)?, read(b)?, read(c)?, read(d)?];
-        let hashes = read.iter().map(|(_, hash)| hash.clone()).collect();
+        let hashes = read.iter().chain(&devices).map(|(_, hash)| hash.clone()).collect();
         let [x_train, y_train, x_test, y_test] = read.map(|(array, _)| array);
         let train = part([x_train, y_train], [(a, NAMES[0]), (b, NAMES[1])])?;
         let test = part([x_test, y_test], [(c, NAMES[2]), (d, NAMES[3])])?;
-        return Ok(Parts { train, test, hashes });
+        let devices = devices.map(|(array, _)| devices_of(array, train.split.len()));
+        let devices = devices.transpose().map_err(|what| problem(&named, what))?;
+        return Ok(Parts { train, test, hashes, devices, classes: None });
     }
     let hashes = vec![hash(path)?];
     let file = files::open_regular(path).map_err(io(path, "open"))?;
@@ -53,7 +58,10 @@ pub fn read(path: &Path) -> Result<Parts> {
         [array(NAMES[0])?, array(NAMES[1])?, array(NAMES[2])?, array(NAMES[3])?];
     let train = part([x_train, y_train], [(path, NAMES[0]), (path, NAMES[1])])?;
     let test = part([x_test, y_test], [(path, NAMES[2]), (path, NAMES[3])])?;
-    Ok(Parts { train, test, hashes })
+    let devices = archive.index_for_name(&format!("{DEVICES}.npy")).is_some();
+    let devices = devices.then(|| devices_of(member(&mut archive, DEVICES)?, train.split.len()));
+    let devices = devices.transpose().map_err(|what| problem(path, what))?;
+    Ok(Parts { train, test, hashes, devices, classes: None })
 }
 
 /// An array of an archive.
@@ -65,20 +73,6 @@ fn member(archive: &mut ZipArchive<impl Read + Seek>, name: &str) -> Result<Arra
     let unreadable = |error: &dyn std::fmt::Display| format!("{name}: cannot be read: {error}");
     let mut member = archive.by_index(index).map_err(|error| unreadable(&error))?;
     npy::read(&mut member).map_err(|what| format!("{name}: {what}"))
-}
-
-fn hash(path: &Path) -> Result<FileHash> {
-    let mut file: File = files::open_regular(path).map_err(io(path, "open"))?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer).map_err(io(path, "read"))? {
-            0 => break,
-            count => hash.update(&buffer[..count]),
-        }
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(FileHash { file: name.into(), sha256: files::hex(hash.finalize()) })
 }
 
 /// Samples and their labels, each with the file and the name that errors give.
@@ -114,6 +108,21 @@ fn labels(array: Array) -> Result<Vec<u8>, String> {
             };
             labels.into_iter().enumerate().map(label).collect()
         }
+    }
+}
+
+/// Whole numbers of devices, one for each of `count` samples.
+fn devices_of(array: Array, count: usize) -> Result<Vec<String>, String> {
+    let sizes = array.sizes();
+    if array.dims[..] != [count] {
+        return Err(format!(
+            "{DEVICES}: dimensions are {sizes}; expected {count}, one for each sample"
+        ));
+    }
+    match array.numbers {
+        Numbers::Bytes(numbers) => Ok(numbers.iter().map(u8::to_string).collect()),
+        Numbers::Whole(numbers) => Ok(numbers.iter().map(i64::to_string).collect()),
+        Numbers::Floats(_) => Err(format!("{DEVICES}: floats; expected whole numbers")),
     }
 }
 

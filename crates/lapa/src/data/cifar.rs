@@ -12,14 +12,14 @@ use crate::shape::Shape;
 const SHAPE: Shape = Shape::new(3, 32, 32);
 
 /// The training files of CIFAR-10; its test file.
-const TEN: [&str; 5] = [
+pub const TEN: [&str; 5] = [
     "data_batch_1.bin",
     "data_batch_2.bin",
     "data_batch_3.bin",
     "data_batch_4.bin",
     "data_batch_5.bin",
 ];
-const TEN_TEST: &str = "test_batch.bin";
+pub const TEN_TEST: &str = "test_batch.bin";
 
 /// Samples of one file, and its hash.
 struct File {
@@ -57,7 +57,7 @@ pub fn read(folder: &Path) -> Result<Parts> {
     };
     let ((train, mut hashes), (test, test_hashes)) = (part(train)?, part(&[test])?);
     hashes.extend(test_hashes);
-    Ok(Parts { train, test, hashes })
+    Ok(Parts { train, test, hashes, devices: None, classes: None })
 }
 
 /// Reads a file whose samples begin with `labels` labels, of which the last counts.
@@ -99,7 +99,7 @@ mod tests {
 
     fn load(folder: &Path) -> Result<crate::data::Dataset, String> {
         let name = DataName::try_from(format!("cifar:{}", folder.display())).unwrap();
-        Data { name, classes: None }.load(&mut |_| {}).map_err(|error| error.to_string())
+        Data::named(name).load(&mut |_| {}).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Long enough for 30 MB over a slow line, short enough not to look hung.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
+/// The same for 140 MB.
+pub const LONG_LIMIT: Duration = Duration::from_secs(600);
+
 /// Runs `program` inside `folder` and waits for success; the error says what it printed.
 pub fn run(
     program: &str,

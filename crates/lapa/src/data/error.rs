@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::Format;
+use crate::shape::Shape;
+
 /// Result of work on data sets.
 pub type Result<T, E = DataError> = std::result::Result<T, E>;
 
@@ -37,15 +40,33 @@ pub enum DataError {
         /// The value found and what is expected.
         problem: String,
     },
+    /// The normalization has numbers for other samples.
+    #[error(
+        "`data.{key}` has {given} numbers, but samples are of {}: expected one number, or {expected}: one for \
+         each channel, or each value of a vector",
+        shape.of_image()
+    )]
+    Normalization {
+        /// `mean` or `std`.
+        key: &'static str,
+        /// Numbers that are given.
+        given: usize,
+        /// Channels, or values of a vector.
+        expected: usize,
+        /// Shape of the samples.
+        shape: Shape,
+    },
     /// No source could deliver the data set.
     #[error(
         "data set `{name}` is not available; tried{}\n\
-         put its four IDX files into {}, or use idx:PATH",
-        list(tried), folder.display()
+         put its files into {}, or use {}:PATH",
+        list(tried), folder.display(), format.word()
     )]
     Unavailable {
         /// The data set.
         name: &'static str,
+        /// The format of its files.
+        format: Format,
         /// Its folder in the cache.
         folder: PathBuf,
         /// Every source, in the order tried.

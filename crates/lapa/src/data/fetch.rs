@@ -7,10 +7,12 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::atomic::write_bytes;
-use crate::files::Folder;
+use crate::files::{self, Folder};
 
-use super::idx::{self, Idx};
+use super::format::Request;
 use super::known::{Known, KnownFile};
+use super::parts::Parts;
+use super::source::read_verified;
 use super::{CacheState, DataError, Result, Tried};
 
 #[cfg(test)]
@@ -63,11 +65,10 @@ pub enum FetchEvent {
     },
 }
 
-/// The files of a data set, in the order of [`idx::FILES`], and where they were found.
-#[derive(Debug)]
+/// A data set, and where its files were found.
 pub struct Found {
-    /// The parsed files.
-    pub files: [Idx; 4],
+    /// What the files have.
+    pub parts: Parts,
     /// In words.
     pub source: String,
 }
@@ -75,8 +76,8 @@ pub struct Found {
 /// Reads a data set from its folder in the cache, after fetching what is missing or altered.
 pub fn ensure(set: &Known, folder: &Path, on_event: &mut dyn FnMut(FetchEvent)) -> Result<Found> {
     let cache = format!("cache {}", folder.display());
-    if let Some(files) = read_all(set, folder) {
-        return Ok(Found { files, source: cache });
+    if let Some(parts) = read_all(set, folder) {
+        return Ok(Found { parts, source: cache });
     }
     fs::create_dir_all(folder).map_err(io(folder, "create"))?;
     let _lock = lock(&folder.join(".lock"), on_event)?;
@@ -86,9 +87,9 @@ pub fn ensure(set: &Known, folder: &Path, on_event: &mut dyn FnMut(FetchEvent)) 
     let mut wanted = Vec::new();
     let mut reasons = Vec::new();
     for file in &set.files {
-        match read_cached(file, folder) {
-            Ok(Some(_)) => continue,
-            Ok(None) => reasons.push(format!("no {}", file.name)),
+        match is_cached(file, folder) {
+            Ok(true) => continue,
+            Ok(false) => reasons.push(format!("no {}", file.name)),
             Err(refused) => {
                 let reason = refused.to_string();
                 on_event(FetchEvent::Rejected { source: cache.clone(), reason: reason.clone() });
@@ -104,10 +105,10 @@ pub fn ensure(set: &Known, folder: &Path, on_event: &mut dyn FnMut(FetchEvent)) 
         let cache = Tried { source: cache, reason: reasons.join("; ") };
         fetch(set, &wanted, folder, cache, on_event)?
     };
-    let problem = "files disappeared or changed while they were read; expected all four";
-    let files = read_all(set, folder);
-    let files = files.ok_or(DataError::File { path: folder.into(), problem: problem.into() })?;
-    Ok(Found { files, source })
+    let problem = "files disappeared or changed while they were read; expected all of them";
+    let parts = read_all(set, folder);
+    let parts = parts.ok_or(DataError::File { path: folder.into(), problem: problem.into() })?;
+    Ok(Found { parts, source })
 }
 
 /// Brings the wanted files into the cache from the first source that has them all.
@@ -138,37 +139,37 @@ fn fetch(
             }
         }
     }
-    Err(DataError::Unavailable { name: set.name, folder: folder.into(), tried })
+    let (name, format) = (set.name, set.format);
+    Err(DataError::Unavailable { name, format, folder: folder.into(), tried })
 }
 
-/// All four files, if every one is there and unaltered.
-fn read_all(set: &Known, folder: &Path) -> Option<[Idx; 4]> {
-    let read = |file| read_cached(file, folder).ok().flatten();
-    let files: Vec<Idx> = set.files.iter().map_while(read).collect();
-    files.try_into().ok()
+/// What the files have, if every one is there and unaltered.
+fn read_all(set: &Known, folder: &Path) -> Option<Parts> {
+    let request = Request { path: folder, size: None, on_event: &mut |_| {} };
+    let parts = set.format.read(request).ok()?;
+    let hashes = parts.hashes.iter().map(|hash| &hash.sha256);
+    hashes.eq(set.files.iter().map(|file| &file.sha256)).then_some(parts)
 }
 
-/// A file of the cache: `None` if it is not there, an error if it is not what it should be.
-fn read_cached(file: &KnownFile, folder: &Path) -> Result<Option<Idx>> {
+/// True for a file of the cache, false if it is not there, an error if it is not what it should be.
+fn is_cached(file: &KnownFile, folder: &Path) -> Result<bool> {
     let path = folder.join(file.name);
     if !path.exists() {
-        return Ok(None);
+        return Ok(false);
     }
-    let idx = idx::read_file(&path, file.dimensions)?;
-    if idx.sha256 != file.sha256 {
-        let problem = format!("SHA-256 is {}, expected {}", idx.sha256, file.sha256);
-        return Err(DataError::File { path, problem });
-    }
-    Ok(Some(idx))
+    let input = files::open_regular(&path).map_err(io(&path, "open"))?;
+    let read = read_verified(file, input, &mut |_| {});
+    read.map_err(|problem| DataError::File { path, problem })?;
+    Ok(true)
 }
 
 /// State of a data set in the cache. Altered wins over missing: it is the worse news.
 pub fn state(set: &Known, folder: &Path) -> CacheState {
     let mut state = CacheState::Verified;
     for file in &set.files {
-        match read_cached(file, folder) {
-            Ok(Some(_)) => {}
-            Ok(None) => state = CacheState::Missing,
+        match is_cached(file, folder) {
+            Ok(true) => {}
+            Ok(false) => state = CacheState::Missing,
             Err(refused) => return CacheState::Altered(refused.to_string()),
         }
     }

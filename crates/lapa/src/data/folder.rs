@@ -55,7 +55,7 @@ pub fn parts(files: [Idx; 4]) -> Result<Parts> {
     };
     let [train_images, train_labels, test_images, test_labels] = files;
     let (train, test) = (part(train_images, train_labels)?, part(test_images, test_labels)?);
-    Ok(Parts { train, test, hashes })
+    Ok(Parts { train, test, hashes, devices: None, classes: None })
 }
 
 #[cfg(test)]

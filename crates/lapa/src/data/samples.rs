@@ -17,6 +17,23 @@ pub enum Values {
     Floats(Arc<Vec<f32>>),
     /// Floats of 16 bits, as of features. A network sees them as they are.
     Halves(Arc<Vec<f16>>),
+    /// Bytes that a network sees through tables.
+    Normalized(Arc<Vec<u8>>, Tables),
+}
+
+/// What a network sees of each byte: a table for all values of a sample, or for equal parts of it, such
+/// as channels, in their order.
+pub type Tables = Arc<Vec<[f32; 256]>>;
+
+/// A sample's bytes as a network sees them through tables.
+pub(crate) fn look_up(tables: &[[f32; 256]], bytes: &[u8], seen: &mut [f32]) {
+    let part = bytes.len() / tables.len();
+    let parts = bytes.chunks_exact(part).zip(seen.chunks_exact_mut(part));
+    for (table, (bytes, seen)) in tables.iter().zip(parts) {
+        for (seen, &byte) in seen.iter_mut().zip(bytes) {
+            *seen = table[usize::from(byte)];
+        }
+    }
 }
 
 impl From<Vec<u8>> for Values {
@@ -41,7 +58,7 @@ impl Values {
     /// Number of values.
     pub fn len(&self) -> usize {
         match self {
-            Self::Bytes(bytes) => bytes.len(),
+            Self::Bytes(bytes) | Self::Normalized(bytes, _) => bytes.len(),
             Self::Floats(floats) => floats.len(),
             Self::Halves(halves) => halves.len(),
         }
@@ -52,10 +69,10 @@ impl Values {
         self.len() == 0
     }
 
-    /// The bytes, if that is what they are.
+    /// The bytes, if that is what they are, however a network sees them.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
-            Self::Bytes(bytes) => Some(bytes),
+            Self::Bytes(bytes) | Self::Normalized(bytes, _) => Some(bytes),
             Self::Floats(_) | Self::Halves(_) => None,
         }
     }
@@ -63,7 +80,7 @@ impl Values {
     /// Kind of the values, in a word.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Bytes(_) => "bytes",
+            Self::Bytes(_) | Self::Normalized(..) => "bytes",
             Self::Floats(_) => "floats",
             Self::Halves(_) => "halves",
         }
@@ -78,6 +95,9 @@ impl Values {
             (Self::Bytes(a), Self::Bytes(b)) => [&***a, &***b].concat().into(),
             (Self::Floats(a), Self::Floats(b)) => [&***a, &***b].concat().into(),
             (Self::Halves(a), Self::Halves(b)) => [&***a, &***b].concat().into(),
+            (Self::Normalized(a, tables), Self::Normalized(b, _)) => {
+                Self::Normalized([&***a, &***b].concat().into(), tables.clone())
+            }
             _ => panic!("{} and {} do not join", self.kind(), others.kind()),
         }
     }
@@ -93,6 +113,9 @@ impl Values {
             Self::Bytes(bytes) => copy(bytes, parts).into(),
             Self::Floats(floats) => copy(floats, parts).into(),
             Self::Halves(halves) => copy(halves, parts).into(),
+            Self::Normalized(bytes, tables) => {
+                Self::Normalized(copy(bytes, parts).into(), tables.clone())
+            }
         }
     }
 }
@@ -154,6 +177,7 @@ impl Split {
             }
             Values::Floats(floats) => input.copy_from_slice(&floats[places]),
             Values::Halves(halves) => halves[places].convert_to_f32_slice(input),
+            Values::Normalized(bytes, tables) => look_up(tables, &bytes[places], input),
         }
     }
 

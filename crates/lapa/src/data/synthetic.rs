@@ -45,6 +45,7 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
         classes: CLASSES,
         features: FeatureMap::default(),
         hashes: hashes.into(),
+        devices: None,
     }
 }
 

@@ -1,21 +1,22 @@
-//! Tables in CSV: numbers in columns, and the class in column `label`.
+//! Tables in CSV: numbers in columns, the class in column `label`, and the device in column `device`.
 
 use std::path::Path;
 
-use super::parts::{self, Part, Parts};
+use super::parts::{self, MAX_BYTES, Part, Parts, hold_out};
 use super::{DataError, FileHash, Result, Split};
 use crate::shape::Shape;
 
 /// Column of the class.
-const LABEL: &str = "label";
-/// Without a second file, each row with this number is a test sample: rows 5, 10, 15, …
-const HELD_OUT: usize = 5;
+pub const LABEL: &str = "label";
+/// Column of the device.
+pub const DEVICE: &str = "device";
 
 /// Rows of a file.
 struct Table {
     columns: Vec<String>,
     values: Vec<f32>,
     labels: Vec<u8>,
+    devices: Option<Vec<String>>,
     hash: FileHash,
 }
 
@@ -23,7 +24,7 @@ struct Table {
 pub fn read(path: &Path) -> Result<Parts> {
     if path.is_dir() {
         let [train_path, test_path] = ["train.csv", "test.csv"].map(|name| path.join(name));
-        let (train, test) = (read_file(&train_path)?, read_file(&test_path)?);
+        let (mut train, test) = (read_file(&train_path)?, read_file(&test_path)?);
         if train.columns != test.columns {
             let problem = format!(
                 "columns {}; expected {} as in train.csv",
@@ -33,26 +34,16 @@ pub fn read(path: &Path) -> Result<Parts> {
             return Err(DataError::File { path: test_path, problem });
         }
         let hashes = vec![train.hash.clone(), test.hash.clone()];
+        let devices = train.devices.take();
         let [train, test] = [(train, train_path), (test, test_path)].map(|(table, path)| {
             let split = table.into_split();
             Part { split, values: path.clone(), labels: path }
         });
-        return Ok(Parts { train, test, hashes });
+        return Ok(Parts { train, test, hashes, devices, classes: None });
     }
-    let table = read_file(path)?;
-    let hashes = vec![table.hash.clone()];
-    let all = table.into_split();
-    if all.len() < HELD_OUT {
-        let problem = format!("{} rows; expected at least {HELD_OUT}", all.len());
-        return Err(DataError::File { path: path.into(), problem });
-    }
-    let part = |is_test: bool| {
-        let rows = 0..all.len() as u32;
-        let rows: Vec<u32> =
-            rows.filter(|row| (*row as usize + 1).is_multiple_of(HELD_OUT) == is_test).collect();
-        Part { split: all.select(&rows), values: path.into(), labels: path.into() }
-    };
-    Ok(Parts { train: part(false), test: part(true), hashes })
+    let mut table = read_file(path)?;
+    let (devices, hash) = (table.devices.take(), table.hash.clone());
+    hold_out(table.into_split(), devices, path, hash)
 }
 
 impl Table {
@@ -65,32 +56,45 @@ impl Table {
 fn read_file(path: &Path) -> Result<Table> {
     let problem = |problem: String| DataError::File { path: path.into(), problem };
     let (bytes, hash) = parts::read_file(path)?;
-    let (columns, values, labels) = parse(&bytes).map_err(problem)?;
-    Ok(Table { columns, values, labels, hash })
+    parse(&bytes, hash).map_err(problem)
 }
 
-type Parsed = (Vec<String>, Vec<f32>, Vec<u8>);
+/// Place of the column with a name, which may stand there once.
+fn place(names: &[&str], wanted: &str) -> Result<Option<usize>, String> {
+    let mut places = (0..names.len()).filter(|&at| names[at] == wanted);
+    match (places.next(), places.count()) {
+        (place, 0) => Ok(place),
+        (_, more) => {
+            let names = names.join(", ");
+            Err(format!("{} columns `{wanted}` among {names}; expected one", more + 1))
+        }
+    }
+}
 
-/// Names of the columns but `label`, values row by row, and labels.
-fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+/// The rows of a table.
+fn parse(bytes: &[u8], hash: FileHash) -> Result<Table, String> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
     let unreadable = |error: csv::Error| format!("cannot be read as CSV: {error}");
     let header = reader.headers().map_err(unreadable)?.clone();
     let names: Vec<&str> = header.iter().collect();
-    let label = match names.iter().filter(|name| **name == LABEL).count() {
-        1 => names.iter().position(|name| *name == LABEL).unwrap_or_default(),
-        found => {
-            let names = names.join(", ");
-            return Err(format!("{found} columns `{LABEL}` among {names}; expected one"));
-        }
+    let Some(label) = place(&names, LABEL)? else {
+        return Err(format!("0 columns `{LABEL}` among {}; expected one", names.join(", ")));
     };
-    if names.len() < 2 {
+    let device = place(&names, DEVICE)?;
+    let is_value = |at: &usize| *at != label && Some(*at) != device;
+    let columns: Vec<String> =
+        (0..names.len()).filter(is_value).map(|at| names[at].into()).collect();
+    if columns.is_empty() {
         return Err(format!("no column beside `{LABEL}`; expected at least one with numbers"));
     }
     let (mut values, mut labels) = (Vec::new(), Vec::new());
+    let mut devices = device.map(|_| Vec::new());
     let mut row = csv::StringRecord::new();
     while reader.read_record(&mut row).map_err(unreadable)? {
         let line = row.position().map_or(0, csv::Position::line);
+        if (size_of::<f32>() * (values.len() + columns.len())) as u64 > MAX_BYTES {
+            return Err(format!("line {line}: the values take more than {MAX_BYTES} bytes"));
+        }
         for (at, text) in row.iter().enumerate() {
             let refuse = |expected: &str| {
                 Err(format!("line {line}, column `{}`: `{text}`; expected {expected}", names[at]))
@@ -100,16 +104,20 @@ fn parse(bytes: &[u8]) -> Result<Parsed, String> {
                     Ok(class) => labels.push(class),
                     Err(_) => return refuse("a class, a whole number from 0 to 255"),
                 }
-            } else {
+            } else if is_value(&at) {
                 match text.parse::<f32>() {
                     Ok(value) if value.is_finite() => values.push(value),
                     _ => return refuse("a finite number"),
                 }
+            } else if let Some(devices) = &mut devices {
+                match text {
+                    "" => return refuse("the name of a device"),
+                    name => devices.push(name.to_owned()),
+                }
             }
         }
     }
-    let columns = names.iter().filter(|name| **name != LABEL);
-    Ok((columns.map(|name| (*name).to_owned()).collect(), values, labels))
+    Ok(Table { columns, values, labels, devices, hash })
 }
 
 #[cfg(test)]
@@ -121,7 +129,7 @@ mod tests {
 
     fn load(path: &Path) -> Result<Dataset, String> {
         let name = DataName::try_from(format!("csv:{}", path.display())).unwrap();
-        Data { name, classes: None }.load(&mut |_| {}).map_err(|error| error.to_string())
+        Data::named(name).load(&mut |_| {}).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::kernels::scale_pixels;
 use super::loss::{SampleLoss, cross_entropy, cross_entropy_gradient};
 use super::network::Network;
 use super::sample_clip::{BLOCK, SampleClip};
-use crate::data::{Split, Values};
+use crate::data::{Split, Values, look_up};
 
 /// Samples of a data set, by index.
 #[derive(Clone, Copy)]
@@ -224,7 +224,7 @@ impl Worker {
         self.chain.forward(&self.network.ops, parameters, n);
     }
 
-    /// Copies the samples in, bytes scaled to [0, 1], and makes room for what follows from them.
+    /// Copies the samples in, as a network sees them, and makes room for what follows from them.
     fn load(&mut self, batch: Batch<'_>) {
         let (inputs, n) = (self.network.input.len(), batch.samples.len());
         assert_eq!(batch.data.shape.len(), inputs, "values per sample");
@@ -236,6 +236,7 @@ impl Worker {
                 Values::Bytes(bytes) => scale_pixels(&bytes[places], input),
                 Values::Floats(floats) => input.copy_from_slice(&floats[places]),
                 Values::Halves(halves) => halves[places].convert_to_f32_slice(input),
+                Values::Normalized(bytes, tables) => look_up(tables, &bytes[places], input),
             }
         }
     }

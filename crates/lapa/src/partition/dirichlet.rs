@@ -47,22 +47,44 @@ impl PartitionScheme for Dirichlet {
     }
 
     fn plan(&self, supply: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError> {
-        let concentration = self.concentration;
-        let devices = self.devices as usize;
-        if devices == 1 {
-            return Ok(vec![supply.to_vec()]);
+        let shares = Shares {
+            scheme: "dirichlet",
+            key: "dirichlet.concentration",
+            concentration: self.concentration,
+            devices: self.devices,
+        };
+        shares.draw(supply, rng)
+    }
+}
+
+/// Shares of the devices, by a symmetric Dirichlet distribution.
+pub(super) struct Shares {
+    pub scheme: &'static str,
+    /// Key of the concentration, after `partition.`.
+    pub key: &'static str,
+    pub concentration: f64,
+    pub devices: u32,
+}
+
+impl Shares {
+    /// Parts of each pile of samples for each device, drawn until no device is empty.
+    pub fn draw(&self, piles: &[u32], rng: &mut Stream) -> Result<Plan, PartitionError> {
+        let Self { scheme, key, concentration, devices } = *self;
+        let count = devices as usize;
+        if count == 1 {
+            return Ok(vec![piles.to_vec()]);
         }
-        let shares = multi::Dirichlet::new(&vec![concentration; devices])
-            .map_err(|_| PartitionError::Concentration(concentration))?;
+        let shares = multi::Dirichlet::new(&vec![concentration; count])
+            .map_err(|_| PartitionError::Concentration { key, concentration })?;
         let (mut draws, mut empty) = (0, 0);
         while draws < DRAWS {
-            let columns: Vec<_> = supply.iter().map(|&n| cut(n, &shares.sample(rng))).collect();
+            let columns: Vec<_> = piles.iter().map(|&n| cut(n, &shares.sample(rng))).collect();
             let is_empty = |device: &usize| columns.iter().all(|column| column[*device] == 0);
             draws += 1;
-            match (0..devices).filter(is_empty).count() {
+            match (0..count).filter(is_empty).count() {
                 0 => {
                     let counts = |device| columns.iter().map(|column| column[device]).collect();
-                    return Ok((0..devices).map(counts).collect());
+                    return Ok((0..count).map(counts).collect());
                 }
                 found => empty += found,
             }
@@ -70,8 +92,8 @@ impl PartitionScheme for Dirichlet {
                 break;
             }
         }
-        let samples = total(supply);
-        Err(PartitionError::EmptyDevice { concentration, devices: self.devices, samples, draws })
+        let samples = total(piles);
+        Err(PartitionError::EmptyDevice { scheme, key, concentration, devices, samples, draws })
     }
 }
 

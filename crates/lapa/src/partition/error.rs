@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::{IDLE_BYTES, MOST_DEVICES};
+use crate::shape::Shape;
 
 /// A partition that the training set does not allow. The texts name the keys to change.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -103,12 +104,16 @@ pub enum PartitionError {
 
     /// The Dirichlet draws always leave a device without samples.
     #[error(
-        "with `partition.dirichlet.concentration` = {concentration}, every draw (tried: {draws}) left some of the \
-         {devices} devices (`partition.dirichlet.devices`) without any of the {samples} samples: raise \
+        "with `partition.{key}` = {concentration}, every draw (tried: {draws}) left some of the \
+         {devices} devices (`partition.{scheme}.devices`) without any of the {samples} samples: raise \
          the concentration, use fewer devices, or partition.scheme = \"virtual\", whose devices share \
          records"
     )]
     EmptyDevice {
+        /// Scheme.
+        scheme: &'static str,
+        /// Key of the concentration, after `partition.`.
+        key: &'static str,
         /// Concentration of the Dirichlet distribution.
         concentration: f64,
         /// Devices asked for.
@@ -120,8 +125,13 @@ pub enum PartitionError {
     },
 
     /// No Dirichlet distribution has this concentration.
-    #[error("`partition.dirichlet.concentration` = {0}: expected a finite number above 0")]
-    Concentration(f64),
+    #[error("`partition.{key}` = {concentration}: expected a finite number above 0")]
+    Concentration {
+        /// Its key, after `partition.`.
+        key: &'static str,
+        /// The concentration.
+        concentration: f64,
+    },
 
     /// The shards would be empty, or there would be none.
     #[error(
@@ -141,9 +151,49 @@ pub enum PartitionError {
     /// Devices share records, where each record should be on one device.
     #[error(
         "`partition.scheme` = \"virtual\": its devices share records; this needs devices that have no \
-         record in common (mix, dirichlet, shards or iid)"
+         record in common (mix, dirichlet, shards, iid or column)"
     )]
     Shared,
+
+    /// The same, where each record should have the features of its device.
+    #[error(
+        "`partition.scheme` = \"virtual\": its devices share records, so that `partition.rotation` and \
+         `partition.noise` cannot give each device features of its own"
+    )]
+    SharedSkew,
+
+    /// There are no devices in the data.
+    #[error(
+        "`partition.scheme` = \"column\": the data set has no column of devices; expected a column `device` \
+         (csv:PATH, parquet:PATH) or an array device_train (npz:PATH)"
+    )]
+    NoColumn,
+
+    /// Another number of devices in the data.
+    #[error(
+        "`partition.column.devices` = {devices}, but the column of the training set has {found} different \
+         devices: set partition.column.devices = {found}"
+    )]
+    ColumnDevices {
+        /// Devices asked for.
+        devices: u32,
+        /// Devices in the column.
+        found: u32,
+    },
+
+    /// Nothing that could be turned.
+    #[error("`partition.rotation` turns images, and the samples are of {}", shape.of_image())]
+    NoImages {
+        /// Shape of the samples.
+        shape: Shape,
+    },
+
+    /// Sizes by two rules.
+    #[error(
+        "`partition.iid.sizes_concentration` does not go with `partition.iid.samples`: the one draws the \
+         sizes of the devices, the other sets them"
+    )]
+    TwoSizes,
 
     /// A device might draw more samples than a label has.
     #[error(
@@ -186,6 +236,10 @@ impl PartitionError {
     pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::Range { .. } => "write the smaller number first",
+            Self::TwoSizes => "remove one of them",
+            Self::SharedSkew => {
+                "remove partition.rotation and partition.noise, or use another scheme"
+            }
             _ => "change partition.mix.iid or partition.mix.non_iid",
         }
     }
@@ -195,6 +249,7 @@ impl PartitionError {
         match self {
             Self::Range { key, .. } => Some(key),
             Self::Mix { .. } => Some("mix.iid"),
+            Self::TwoSizes => Some("iid.sizes_concentration"),
             _ => None,
         }
     }

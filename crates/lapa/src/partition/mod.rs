@@ -4,6 +4,7 @@
 //! themselves are then dealt from one shuffled pool per label. So devices never share a sample,
 //! whatever the scheme, but `virtual`. [`Scheme`] lists the schemes that a configuration can name.
 
+mod column;
 mod dirichlet;
 mod error;
 mod few_labels;
@@ -13,10 +14,12 @@ mod range;
 mod records;
 mod shards;
 mod sizes;
+mod skew;
 #[cfg(test)]
 mod tests;
 mod virtual_devices;
 
+pub use column::Column;
 pub use dirichlet::Dirichlet;
 pub use error::PartitionError;
 pub(crate) use error::crowd;
@@ -25,8 +28,10 @@ pub use mix::Mix;
 pub use records::Records;
 pub(crate) use records::digest;
 pub use shards::Shards;
+pub use skew::Skew;
 pub use virtual_devices::{Drawn, Virtual};
 
+use crate::data::Dataset;
 use crate::seed::{Purpose, Stream, stream};
 use lapa_privacy::choices;
 use rand::seq::SliceRandom;
@@ -50,6 +55,8 @@ choices! {
         Shards(Shards),
         /// An equal part of a shuffled training set for every device.
         Iid(Iid),
+        /// The devices that the data name in a column.
+        Column(Column),
         /// Records drawn from the training set by each device, shared between devices.
         Virtual(Virtual),
     }
@@ -81,6 +88,11 @@ pub trait PartitionScheme {
 
     /// The scheme, if devices draw records that they share instead of a plan.
     fn shared(&self) -> Option<&Virtual> {
+        None
+    }
+
+    /// The scheme, if the data name the device of each record.
+    fn column(&self) -> Option<&Column> {
         None
     }
 
@@ -180,6 +192,22 @@ pub fn partition(
         DeviceData { samples, label_counts, iid: scheme.is_iid(device) }
     });
     Ok(Partition { devices: devices.collect() })
+}
+
+/// Splits the training set of a data set over devices that have no record in common: as [`partition`]
+/// does, or by the data's own column. Then skews the features of each device.
+pub fn deal(
+    scheme: &dyn PartitionScheme,
+    skew: Skew,
+    data: &mut Dataset,
+    seed: u64,
+) -> Result<Partition, PartitionError> {
+    let partition = match scheme.column() {
+        Some(column) => column.partition(data)?,
+        None => partition(scheme, &data.train.labels, data.classes, seed)?,
+    };
+    skew.apply(data, &partition, seed)?;
+    Ok(partition)
 }
 
 /// Samples of each label, per device.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
-use super::{Drawn, Partition, PartitionError, PartitionScheme, Row, partition};
+use super::{Drawn, Partition, PartitionError, PartitionScheme, Row, Skew, deal};
+use crate::data::Dataset;
 
 /// Records of each device: dealt, so that no two devices have one in common, or drawn and shared.
 #[derive(Clone, Debug)]
@@ -16,17 +17,21 @@ pub enum Records {
 }
 
 impl Records {
-    /// The records of a training set, given by its labels, as a scheme has them.
+    /// The records of a data set as a scheme has them, skewed by device; only those of devices of
+    /// their own can be skewed.
     pub fn new(
         scheme: &dyn PartitionScheme,
-        labels: &[u8],
-        classes: usize,
+        skew: Skew,
+        data: &mut Dataset,
         seed: u64,
     ) -> Result<Self, PartitionError> {
-        match scheme.shared() {
-            Some(shared) => Drawn::new(shared, labels, classes, seed).map(Self::Drawn),
-            None => partition(scheme, labels, classes, seed).map(Self::Dealt),
+        let Some(shared) = scheme.shared() else {
+            return deal(scheme, skew, data, seed).map(Self::Dealt);
+        };
+        if skew != Skew::default() {
+            return Err(PartitionError::SharedSkew);
         }
+        Drawn::new(shared, &data.train.labels, data.classes, seed).map(Self::Drawn)
     }
 
     /// Devices.

@@ -1,3 +1,5 @@
+mod devices;
+
 use super::*;
 use crate::seed::Stream;
 use proptest::prelude::*;
@@ -29,7 +31,7 @@ fn dirichlet(devices: u32, concentration: f64) -> Dirichlet {
 }
 
 fn iid(devices: u32) -> Iid {
-    Iid { devices, samples: None }
+    Iid { devices, ..Iid::default() }
 }
 
 const LARGE: [[u32; 2]; 2] = [[3000, 5000]; 2];

@@ -83,10 +83,8 @@ impl Device {
         seeded: bool,
         ledger: &Path,
     ) -> Result<Self> {
-        let scheme = &*experiment.partition.scheme;
-        let seed = experiment.run.seed;
-        let parts = crate::partition::partition(scheme, &data.train.labels, data.classes, seed)
-            .map_err(FederationError::from)?;
+        let mut data = data.clone();
+        let parts = experiment.deal(&mut data).map_err(FederationError::from)?;
         let Some(part) = parts.devices.get(device as usize) else {
             let last = parts.devices.len().saturating_sub(1);
             return Err(RemoteError::Devices(format!(
@@ -131,6 +129,9 @@ impl Device {
             )));
         }
         refuse_initial_sigma(experiment)?;
+        let mut records = records;
+        let normalized = experiment.data.normalize(&mut records);
+        normalized.map_err(|error| RemoteError::Records(error.to_string()))?;
         let sizes = [records.len() as u32];
         let records = features(experiment, &records)?;
         let experiment = checked(experiment, seeded)?;

@@ -41,15 +41,15 @@ impl Setup {
 
     /// Partitions the data and starts the threads for a network of one's own, in place of the
     /// experiment's `[model]`; data are taken as they are. Round 0 is the initial model.
-    pub fn with_network(experiment: Experiment, data: Dataset, network: Network) -> Result<Self> {
+    pub fn with_network(
+        experiment: Experiment,
+        mut data: Dataset,
+        network: Network,
+    ) -> Result<Self> {
         // Before the partition, which takes the labels to be below the number of classes.
         check(&experiment, (data.train.shape, data.classes), &network)?;
-        let partition = Records::new(
-            &*experiment.partition.scheme,
-            &data.train.labels,
-            data.classes,
-            experiment.run.seed,
-        )?;
+        let spec = &experiment.partition;
+        let partition = Records::new(&*spec.scheme, spec.skew(), &mut data, experiment.run.seed)?;
         let sizes = partition.sizes();
         // All images of a training set that devices share may be on one of them.
         let public = match &partition {

@@ -80,7 +80,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.formatted.format == Format::Json);
     let started = lapa::clock::now();
-    let mnist = Data { name: DataName::Mnist, classes: None };
+    let mnist = Data::named(DataName::Mnist);
     let (data, loading) = match super::load_data(&mnist.into(), mode) {
         Ok(data) => (data, Some(started.elapsed().as_secs_f64())),
         Err(_) => (super::load_data(&super::SYNTHETIC.into(), mode)?, None),

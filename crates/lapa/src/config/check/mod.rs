@@ -16,6 +16,7 @@ use super::experiment::Experiment;
 use crate::data::{CLASSES, DataName};
 use crate::device::Clip;
 use crate::model::{Layer, ModelName, Norm, Start, layers};
+use crate::partition::{PartitionError, Skew};
 
 /// Result of a check.
 type Check = Result<(), ConfigError>;
@@ -55,6 +56,16 @@ fn data(experiment: &Experiment, document: &Document) -> Check {
                 word(&data.name)
             ),
             "remove data.classes, or use data.name = \"idx:PATH\"",
+        ));
+    }
+    if let (Some(size), false) = (data.size, data.has_pictures()) {
+        return Err(document.error(
+            &["data.size", "data.name"],
+            format!(
+                "`data.size` = {size:?} does not go with `data.name` = {}, whose samples have a size",
+                word(&data.name)
+            ),
+            "remove data.size, or use data.name = \"images:PATH\" or \"parquet:PATH\"",
         ));
     }
     Ok(())
@@ -147,7 +158,19 @@ fn learn(experiment: &Experiment, document: &Document) -> Check {
 }
 
 fn partition(experiment: &Experiment, document: &Document) -> Check {
-    experiment.partition.scheme.check().map_err(|error| {
+    let spec = &experiment.partition;
+    let is_skewed = spec.skew() != Skew::default();
+    if is_skewed && !experiment.model.features.is_none() {
+        return Err(document.error(
+            &["partition.rotation", "partition.noise", "model.features"],
+            "`partition.rotation` and `partition.noise` do not go with `model.features`: features are \
+             computed once, before devices change their images",
+            "remove one of them",
+        ));
+    }
+    let is_shared = spec.scheme.shared().is_some() && is_skewed;
+    let skew = if is_shared { Err(PartitionError::SharedSkew) } else { Ok(()) };
+    spec.scheme.check().and(skew).map_err(|error| {
         let key = error.key().unwrap_or("scheme");
         let paths = [&format!("partition.{key}"), "partition.mix.non_iid"];
         document.error(&paths, error.to_string(), error.help())

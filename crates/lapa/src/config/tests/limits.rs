@@ -138,6 +138,35 @@ fn classes_are_for_folders_of_idx_files() {
     );
 }
 
+#[test]
+fn the_size_of_pictures_and_normalization_are_checked() {
+    let data = |text: &str| read(text).unwrap().data;
+    assert_eq!(data("data = { name = 'images:a', size = [32, 48] }").size, Some([32, 48]));
+    let numbers = data("data = { scale = 0.5, mean = [0.1, 0.2], std = 2 }");
+    assert_eq!(numbers.mean.unwrap().numbers().len(), 2);
+    assert_eq!((numbers.std.unwrap().numbers()[0].0, numbers.scale.unwrap().0), (2.0, 0.5));
+    let refused = |text: &str, part: &str| {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused(
+        "data.size = [8, 8]",
+        "does not go with `data.name` = \"mnist\", whose samples have a size",
+    );
+    refused("data = { name = 'images:a', size = [0, 8] }", "`data.size` = [0, 8]: expected");
+    refused("data.std = [1, 0]", "`data.std` = [1, 0]: expected");
+    refused("data.scale = 0", "`data.scale` = 0: expected a finite number from");
+    refused("data.mean = 'x'", "`data.mean` = 'x': expected");
+    refused(
+        "partition = { scheme = 'virtual', noise = 0.1 }",
+        "cannot give each device features of its own",
+    );
+    refused(
+        "partition = { scheme = 'iid', iid = { samples = 5, sizes_concentration = 1 } }",
+        "`partition.iid.sizes_concentration` does not go with `partition.iid.samples`",
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn paths_that_no_configuration_can_hold_are_refused() {

@@ -1,4 +1,4 @@
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 
 use super::*;
@@ -6,7 +6,7 @@ use crate::data::{Data, DataName, Dataset};
 
 fn load(path: &Path) -> Result<Dataset, String> {
     let name = DataName::try_from(format!("npz:{}", path.display())).unwrap();
-    Data { name, classes: None }.load(&mut |_| {}).map_err(|error| error.to_string())
+    Data::named(name).load(&mut |_| {}).map_err(|error| error.to_string())
 }
 
 /// An array as `numpy.save` writes it.

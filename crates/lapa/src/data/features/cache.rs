@@ -33,10 +33,18 @@ impl Entry {
     pub fn new(map: FeatureMap, split: &Split, folder: &Path) -> Self {
         let Shape { channels, rows, cols } = split.shape;
         let mut hash = Sha256::new();
-        let (kind, float) = (split.values.kind(), |value: &f32| value.to_le_bytes());
+        let float = |value: &f32| value.to_le_bytes();
+        let kind = match &split.values {
+            Values::Normalized(..) => "normalized",
+            values => values.kind(),
+        };
         hash.update(format!("{VERSION} {map:?} {kind} {channels}x{rows}x{cols}\n"));
         match &split.values {
             Values::Bytes(bytes) => hash.update(&***bytes),
+            Values::Normalized(bytes, tables) => {
+                hash.update(&***bytes);
+                hash.update(tables.iter().flatten().flat_map(float).collect::<Vec<u8>>());
+            }
             Values::Floats(floats) => {
                 for chunk in floats.chunks(CHUNK) {
                     hash.update(chunk.iter().flat_map(float).collect::<Vec<u8>>());

@@ -201,7 +201,7 @@ fn what_has_no_features_is_refused_with_its_numbers() {
     };
     let error = MAPS[0].of(&large, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("2000000 samples of 81×7×7 features need 15876000000 bytes"), "{error}");
-    let data = Data { name: DataName::Synthetic, classes: None };
+    let data = Data::named(DataName::Synthetic);
     assert_eq!(Inputs::from(data).features, FeatureMap::default());
     let digits = crate::data::digits(3, 1).with_features_in(MAPS[2], None, &mut |_| {}).unwrap();
     let error = digits.with_features_in(MAPS[0], None, &mut |_| {}).unwrap_err().to_string();

@@ -3,14 +3,16 @@ use std::sync::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::super::source::Source;
+use super::super::{Format, idx};
 use super::*;
 use crate::files;
+use crate::shape::Shape;
 
 /// A data set of a few bytes, its contents, and a folder that holds it.
 struct World {
     place: tempfile::TempDir,
     contents: [Vec<u8>; 4],
-    files: [KnownFile; 4],
+    files: Vec<KnownFile>,
 }
 
 impl World {
@@ -23,13 +25,13 @@ impl World {
         ];
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("good")).unwrap();
-        let files = std::array::from_fn(|i| {
+        let file = |i: usize| {
             let (name, bytes) = (idx::FILES[i], &contents[i]);
             fs::write(place.path().join("good").join(name), bytes).unwrap();
             let sha256 = files::hex(Sha256::digest(bytes));
-            let (dimensions, bytes) = ([3, 1, 3, 1][i], bytes.len() as u64);
-            KnownFile { name, dimensions, bytes, sha256 }
-        });
+            KnownFile { name, bytes: bytes.len() as u64, sha256 }
+        };
+        let files = (0..4).map(file).collect();
         Self { place, contents, files }
     }
 
@@ -39,7 +41,8 @@ impl World {
 
     fn set(&self, sources: Vec<Source>) -> Known {
         let files = self.files.clone();
-        Known { name: "tiny", description: "", train: 2, test: 1, files, sources }
+        let format = Format::Idx;
+        Known { name: "tiny", description: "", train: 2, test: 1, format, files, sources }
     }
 
     fn cache(&self) -> PathBuf {
@@ -73,8 +76,8 @@ fn the_second_load_is_from_the_cache() {
     let set = world.set(vec![world.folder("absent"), world.folder("good")]);
     let (found, events) = world.ensure(&set);
     let found = found.unwrap();
-    assert_eq!(found.files[0].dims, [2, 1, 2]);
-    assert_eq!(found.files[0].data, [10, 20, 30, 40]);
+    assert_eq!(found.parts.train.split.shape, Shape::new(1, 1, 2));
+    assert_eq!(found.parts.train.split.values.bytes().unwrap(), [10, 20, 30, 40]);
     assert_eq!(world.shorten(found.source), "DIR/good");
 
     let words = |source: &str| format!("{}/{source}", world.place.path().display());
@@ -106,8 +109,8 @@ fn an_altered_or_truncated_file_is_refused_and_fetched_again() {
     let labels = world.cache().join(idx::FILES[1]);
     let good = &world.contents[1];
     for (bytes, reason) in [
-        ([&good[..9], &[0]].concat(), "SHA-256 is "),
-        (good[..9].to_vec(), "truncated: 1 bytes of data, expected 2 for dimensions 2"),
+        ([&good[..9], &[0]].concat(), "train-labels-idx1-ubyte: SHA-256 is "),
+        (good[..9].to_vec(), "train-labels-idx1-ubyte: 9 bytes, expected 10 bytes"),
     ] {
         fs::write(&labels, bytes).unwrap();
         let CacheState::Altered(altered) = state(&set, &world.cache()) else { panic!() };
@@ -115,7 +118,7 @@ fn an_altered_or_truncated_file_is_refused_and_fetched_again() {
         assert!(altered.starts_with(&expected), "{altered}");
 
         let (found, events) = world.ensure(&set);
-        assert_eq!(found.unwrap().files[1].data, [0, 1]);
+        assert_eq!(found.unwrap().parts.train.split.labels, [0, 1]);
         let source = format!("cache {}", world.cache().display());
         // A process that another test is starting may hold a copy of the lock for a moment.
         let waiting = |event: &&FetchEvent| !matches!(event, FetchEvent::Waiting { .. });
@@ -146,7 +149,7 @@ fn when_nothing_works_every_source_is_listed() {
     let names = ["absent", "altered", "short", "long", "cache"];
     let (found, events) = world.ensure(&world.set(names.map(|name| world.folder(name)).into()));
 
-    let error = found.unwrap_err();
+    let error = found.err().unwrap();
     let DataError::Unavailable { ref tried, .. } = error else { panic!("{error}") };
     assert_eq!(tried.len(), 1 + names.len());
     let text = world.shorten(&error);
@@ -158,7 +161,7 @@ fn when_nothing_works_every_source_is_listed() {
         "  - DIR/short: t10k-images-idx3-ubyte: 17 bytes, expected 18 bytes",
         "  - DIR/long: t10k-images-idx3-ubyte: more, expected 18 bytes",
         "  - DIR/cache: no train-images-idx3-ubyte or train-images-idx3-ubyte.gz",
-        "put its four IDX files into DIR/cache/tiny, or use idx:PATH",
+        "put its files into DIR/cache/tiny, or use idx:PATH",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }
@@ -184,7 +187,7 @@ fn many_at_once_fetch_once() {
                         *tries.lock().unwrap() += 1;
                     }
                 });
-                assert_eq!(found.unwrap().files[2].data, [50, 60]);
+                assert_eq!(found.unwrap().parts.test.split.values.bytes().unwrap(), [50, 60]);
             });
         }
     });
@@ -236,7 +239,7 @@ fn pipes_in_the_cache_do_not_hang() {
     fs::remove_file(world.cache().join(idx::FILES[1])).unwrap();
     fs::remove_file(world.cache().join(".lock")).unwrap();
     mkfifo(".lock");
-    let refused = world.ensure(&world.set(vec![world.folder("good")])).0.unwrap_err();
+    let refused = world.ensure(&world.set(vec![world.folder("good")])).0.err().unwrap();
     let source = std::error::Error::source(&refused).unwrap().to_string();
     assert!(refused.to_string().contains(".lock") && source.contains("regular"), "{refused}");
 }
@@ -245,6 +248,6 @@ fn pipes_in_the_cache_do_not_hang() {
 fn a_cache_that_cannot_be_made_is_named() {
     let world = World::new();
     fs::write(world.place.path().join("cache"), "a file, not a folder").unwrap();
-    let error = world.ensure(&world.set(vec![world.folder("good")])).0.unwrap_err();
+    let error = world.ensure(&world.set(vec![world.folder("good")])).0.err().unwrap();
     assert!(world.shorten(error).starts_with("DIR/cache/tiny: cannot create: "));
 }

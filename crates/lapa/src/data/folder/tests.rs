@@ -34,7 +34,8 @@ fn labels(values: &[u8]) -> Vec<u8> {
 }
 
 fn load(folder: &Path, classes: Option<u32>) -> Result<Dataset> {
-    Data { name: DataName::Files(Format::Idx, folder.into()), classes }.load(&mut |_| {})
+    let name = DataName::Files(Format::Idx, folder.into());
+    Data { classes, ..Data::named(name) }.load(&mut |_| {})
 }
 
 /// Writes the four files, loads the folder, and gives what is said with the folder as `DIR`.

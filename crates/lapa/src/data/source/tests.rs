@@ -9,7 +9,7 @@ const CONTENT: &[u8] = b"not IDX, which is none of a source's business";
 
 fn known(name: &'static str) -> KnownFile {
     let sha256 = files::hex(Sha256::digest(CONTENT));
-    KnownFile { name, dimensions: 1, bytes: CONTENT.len() as u64, sha256 }
+    KnownFile { name, bytes: CONTENT.len() as u64, sha256 }
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -94,7 +94,9 @@ fn a_package_is_read_in_one_pass() {
     std::fs::write(&path, archive.into_inner().unwrap().finish().unwrap()).unwrap();
 
     let [images, labels, other] = ["images", "labels", "other"].map(known);
-    let read = |wanted: &[&KnownFile]| from_tgz(&path, "package/data", wanted, &mut |_| {});
+    let read = |wanted: &[&KnownFile]| {
+        from_tgz(File::open(&path).unwrap(), "package/data", wanted, &mut |_| {})
+    };
     assert_eq!(read(&[&images, &labels]).unwrap(), [CONTENT, CONTENT]);
     assert_eq!(read(&[&images, &other]).unwrap_err(), "no package/data/other in the package");
 
