@@ -1,4 +1,4 @@
-//! Units of attacks on floats: from the least to the largest value of the attacker's own samples.
+//! Units of attacks: from the least to the largest value that a network sees of the attacker's own samples.
 
 use lapa::data::{Split, Values};
 use lapa::model::Shape;
@@ -19,13 +19,15 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale of floats; `None` for bytes, which a network sees in [0, 1].
+    /// The scale of samples; `None` for bytes as they are, which a network sees in [0, 1].
     pub fn of(own: &Split) -> Option<Self> {
-        let Values::Floats(floats) = &own.values else { return None };
+        if let Values::Bytes(_) = own.values {
+            return None;
+        }
         let shape = own.shape;
         let together = if is_image(shape) { shape.area() } else { 1 };
         let mut ends = vec![[f32::INFINITY, f32::NEG_INFINITY]; shape.len() / together];
-        for sample in floats.chunks_exact(shape.len()) {
+        for sample in (0..own.len()).map(|i| own.input(i)) {
             for (ends, values) in ends.iter_mut().zip(sample.chunks_exact(together)) {
                 for &value in values {
                     *ends = [ends[0].min(value), ends[1].max(value)];

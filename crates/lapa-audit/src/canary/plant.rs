@@ -78,23 +78,25 @@ fn sums<T: Copy + Into<f64>>(values: &[T], len: usize) -> Vec<f64> {
 /// Samples that are bright at the dots and dark elsewhere: at the largest and the least values of the
 /// base station's own data.
 fn drawn(dots: &[bool], data: &Dataset) -> Values {
-    match (&data.test.values, Scale::of(&data.test)) {
-        (Values::Halves(halves), _) => {
+    match &data.test.values {
+        Values::Bytes(_) => {
+            dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect::<Vec<_>>().into()
+        }
+        Values::Halves(halves) => {
             let largest = |a: &_, b: &_| if b > a { *b } else { *a };
             let dark = Default::default();
             let brightest = halves.iter().fold(dark, |a, b| largest(&a, b));
             let value = |&dot: &bool| if dot { brightest } else { dark };
             dots.iter().map(value).collect::<Vec<_>>().into()
         }
-        (Values::Normalized(_, tables), _) => {
+        Values::Normalized(_, tables) => {
             let bytes: Vec<u8> = dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect();
             Values::Normalized(bytes.into(), tables.clone())
         }
-        (_, None) => dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect::<Vec<_>>().into(),
-        (_, Some(scale)) => {
+        Values::Floats(_) => {
             let units: Vec<f32> = dots.iter().map(|&dot| f32::from(u8::from(dot))).collect();
             let mut values = Vec::new();
-            scale.input(&units, &mut values);
+            Scale::of(&data.test).iter().for_each(|scale| scale.input(&units, &mut values));
             values.into()
         }
     }

@@ -49,7 +49,7 @@ pub struct Attacker {
     /// Shape of an image.
     pub shape: Shape,
     /// Units of its values, unless they are bytes.
-    scale: Option<Arc<Scale>>,
+    pub(super) scale: Option<Arc<Scale>>,
     /// Images of the devices.
     pub images: Vec<Image>,
     /// The mean image of each class in the attacker's own data, the test set.

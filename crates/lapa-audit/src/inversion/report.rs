@@ -1,7 +1,6 @@
 //! Report of the inversion, in figures, words and pictures.
 
 use lapa::config::{Clip, word_of};
-use lapa::data::Values;
 use lapa::model::{Layer, LayerInfo};
 use lapa_report::page::Table;
 use lapa_report::plot::{Picture, Pictures};
@@ -174,10 +173,10 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
              numbers are, not what an eye would see.",
         );
     }
-    if let Values::Floats(_) = subject.data.train.values {
+    if attacker.scale.is_some() {
         texts.push(
-            "Values are floats: errors count in units of the range of the test set (of each column of a \
-             table, of each channel of an image), and what lies outside of it is cut to its ends.",
+            "Errors count in units of the range that the test set has (of each column of a table, of each \
+             channel of an image), and what lies outside of it is cut to its ends.",
         );
     }
     if learn.clip == Clip::Device {

@@ -63,8 +63,8 @@ pub(super) fn heat_map(matrix: &Confusion, title: &str) -> Scene {
         let y = top + at + stand;
         scene.add(canvas::text(left - 6.0, y, &name, TEXT, TextAnchor::End, false));
     }
-    scene.add(canvas::rectangle([left, top], [side, side], "#FFFFFF", style::GRAY));
     cells(matrix, cell, [left, top], &mut scene);
+    scene.add(canvas::rectangle([left, top], [side, side], "none", style::GRAY));
     key([0.5 * (width - legend), top + side + 1.5 * GAP], &mut scene);
     scene
 }
@@ -87,7 +87,8 @@ fn cells(matrix: &Confusion, cell: f64, [left, top]: [f64; 2], scene: &mut Scene
             }
             column += run;
         }
-        let shown = (0..row.len()).filter(|&column| cell >= NUMBERED && share(column) >= 0.005);
+        let shown = (0..row.len())
+            .filter(|&column| cell >= NUMBERED && (100.0 * share(column)).round() >= 1.0);
         numbers.extend(shown.map(|column| (class, column, share(column))));
     }
     let transform = Some(format!("translate({left},{top})"));
@@ -109,7 +110,7 @@ fn cells(matrix: &Confusion, cell: f64, [left, top]: [f64; 2], scene: &mut Scene
         scene.add(Primitive::Text {
             x: left + place(column),
             y: top + place(class) + 0.36 * f64::from(TEXT),
-            content: format!("{:.0}", 100.0 * share),
+            content: (100.0 * share).round().to_string(),
             size: TEXT,
             anchor: TextAnchor::Middle,
             rotate: None,

@@ -210,7 +210,8 @@ impl FinishedRun {
                 )
             }
             "confusion" => {
-                "Test samples of each class (rows) by the class they were taken for (columns), in percent                  of the row. The color grows with the root of the share, so that rare mistakes can be seen."
+                "Test samples of each class (rows) by the class they were taken for (columns), in percent \
+                 of the row. The color grows with the root of the share, so that rare mistakes can be seen."
                     .into()
             }
             "classes" => "Share of the test samples of each class that is classified correctly.".into(),
