@@ -213,12 +213,14 @@ fn wrong_types_and_words_say_what_is_expected() {
     refuses(
         "[data]\nname = \"minst\"\n",
         "lapa.toml:2:8: `data.name`: unknown data set `minst`: use mnist, fashion-mnist, cifar-10, \
-         synthetic, idx:PATH, cifar:PATH, npz:PATH, csv:PATH, images:PATH or parquet:PATH\n  help: did you mean \"mnist\"?",
+         synthetic, idx:PATH, cifar:PATH, npz:PATH, csv:PATH, images:PATH or parquet:PATH\n  \
+         help: did you mean \"mnist\"?",
     );
     refuses(
         "data.name = 7\n",
         "lapa.toml:1:13: `data.name` = 7: expected a string such as \"mnist\", \
-         \"fashion-mnist\", \"synthetic\", \"idx:PATH\", \"cifar:PATH\", \"npz:PATH\", \"csv:PATH\"",
+         \"fashion-mnist\", \"cifar-10\", \"synthetic\", \"idx:PATH\", \"cifar:PATH\", \"npz:PATH\", \
+         \"csv:PATH\", \"images:PATH\", \"parquet:PATH\"",
     );
     assert!(read("[run]\nrounds = \n").unwrap_err().message().starts_with("not valid TOML: "));
     assert_eq!(read("[run]\nseed = 1\nseed = 2\n").unwrap_err().line_column(), Some((3, 1)));

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use parquet::basic::{Compression, Encoding, LogicalType, Type};
+use parquet::basic::{Compression, LogicalType, Type};
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType};
@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use super::fetch::io;
 use super::format::Request;
+use super::guarded::guarded;
 use super::parts::{self, MAX_BYTES, Part, Parts, hold_out, is_held_out};
 use super::picture::{self, Frame, Picture};
 use super::table::{DEVICE, LABEL};
@@ -168,7 +169,7 @@ fn read_file(
     before: Option<Rows>,
     report: &mut dyn FnMut(f64),
 ) -> Result<Rows, String> {
-    let reader = SerializedFileReader::new(file).map_err(unreadable)?;
+    let reader = guarded(|| SerializedFileReader::new(file).map_err(unreadable))?;
     let metadata = reader.metadata();
     let columns = Columns::find(metadata.file_metadata().schema_descr())?;
     let counts = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
@@ -373,9 +374,9 @@ impl Group<'_> {
         }
         let rows = self.reader.metadata().num_rows() as usize;
         let most = chunk.column_descr().max_def_level();
-        let pages =
-            self.reader.get_column_page_reader(at).map_err(|error| wrong(unreadable(error)))?;
-        let reader = get_column_reader(chunk.column_descr_ptr(), Box::new(Pages(pages)));
+        let pages = guarded(|| self.reader.get_column_page_reader(at).map_err(unreadable));
+        let pages = Box::new(Pages { pages: pages.map_err(wrong)?, rows });
+        let reader = get_column_reader(chunk.column_descr_ptr(), pages);
         let wide = |values: Vec<i32>| values.into_iter().map(i64::from).collect();
         let cells = match reader {
             ColumnReader::Int32ColumnReader(reader) => {
@@ -394,28 +395,33 @@ impl Group<'_> {
     }
 }
 
-/// Pages of the encodings that writers of such tables use; the decoders of the others panic on some
-/// damaged files.
-struct Pages(Box<dyn PageReader>);
+/// Pages with no more values than there are rows, or than fit into the bytes of a dictionary: memory is
+/// taken for as many as a page promises.
+struct Pages {
+    pages: Box<dyn PageReader>,
+    rows: usize,
+}
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
-        use Encoding::{PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
-        let page = self.0.get_next_page()?;
-        match page.as_ref().map(Page::encoding) {
-            None | Some(PLAIN | PLAIN_DICTIONARY | RLE | RLE_DICTIONARY) => Ok(page),
-            Some(other) => Err(ParquetError::NYI(format!(
-                "encoding {other}; expected PLAIN, RLE or a dictionary"
-            ))),
+        let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
+        let most = match &page {
+            Page::DictionaryPage { buf, .. } => buf.len(),
+            _ => self.rows,
+        };
+        if page.num_values() as usize > most {
+            let what = format!("a page of {} values; expected at most {most}", page.num_values());
+            return Err(ParquetError::General(what));
         }
+        Ok(Some(page))
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
-        self.0.peek_next_page()
+        self.pages.peek_next_page()
     }
 
     fn skip_next_page(&mut self) -> Result<(), ParquetError> {
-        self.0.skip_next_page()
+        self.pages.skip_next_page()
     }
 }
 
@@ -434,8 +440,10 @@ fn all<T: DataType>(
     most: i16,
 ) -> Result<Vec<T::T>, Wrong> {
     let (mut levels, mut values) = (Vec::new(), Vec::new());
-    let read = reader.read_records(rows, Some(&mut levels), None, &mut values);
-    let (found, ..) = read.map_err(|error| (None, unreadable(error)))?;
+    let read = guarded(|| {
+        reader.read_records(rows, Some(&mut levels), None, &mut values).map_err(unreadable)
+    });
+    let (found, ..) = read.map_err(|what| (None, what))?;
     if found != rows {
         return Err((None, format!("{found} rows in a row group; expected {rows}")));
     }

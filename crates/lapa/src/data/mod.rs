@@ -11,6 +11,7 @@ mod fetch;
 mod folder;
 mod format;
 mod glyphs;
+mod guarded;
 mod idx;
 mod images;
 mod known;
