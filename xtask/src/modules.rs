@@ -35,7 +35,7 @@ const ALLOWED: &[(&str, &str)] = &[
     // The experiment, and what is built from it.
     ("config", "aggregate data device model optimize partition radio seed"),
     ("budget", "aggregate config model observe radio"),
-    ("error", "budget device model observe optimize partition pool radio"),
+    ("error", "budget data device model observe optimize partition pool radio"),
     ("station", "aggregate budget config error model radio seed"),
     ("federation", "aggregate budget config data error observe radio station"),
     ("round", "aggregate clock error federation observe radio station"),

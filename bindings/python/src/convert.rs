@@ -79,7 +79,7 @@ fn source(config: &Bound<'_, PyAny>) -> PyResult<(String, String)> {
 
 /// The data set of an experiment.
 pub fn data(py: Python<'_>, experiment: &Experiment) -> PyResult<Dataset> {
-    py.detach(|| experiment.data.load(&mut |_| {})).map_err(Raise::raise)
+    py.detach(|| experiment.inputs().load(&mut |_| {})).map_err(Raise::raise)
 }
 
 /// Plain values of a configuration. None stands for an absent key.

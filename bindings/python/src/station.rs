@@ -63,10 +63,10 @@ impl BaseStation {
     fn show_if_done(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let station = lock(&self.inner);
-            if station.round() < station.rounds() {
-                return Ok(());
+            match lapa::run::read_summary(station.folder())? {
+                Some(summary) => lapa_report::run::show(station.folder(), &summary),
+                None => Ok(()),
             }
-            lapa_report::run::show(station.folder())
         })
         .map_err(Raise::raise)
     }

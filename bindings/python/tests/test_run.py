@@ -26,6 +26,10 @@ def test_columns_summary_and_model(small):
     assert len(result.devices["device"]) == 16 and result.devices["device"][:4] == [0, 1, 2, 3]
     assert result.summary["accuracy"] == result.history["accuracy"][-1]
     assert result.summary["epsilon_provable"] == 8.0 and result.folder is None
+    matrix = numpy.array(result.summary["confusion"])
+    assert matrix.shape == (10, 10) and matrix.trace() / matrix.sum() == result.summary["accuracy"]
+    worst = result.summary["device_accuracy"]["devices"][0]
+    assert worst["accuracy"] == result.summary["device_accuracy"]["min"] and len(worst) == 3
     weight = result.model["0.linear.weight"]
     assert weight.dtype == numpy.float32 and weight.shape == (10, 784)
     assert "4 rounds" in repr(result)

@@ -23,6 +23,7 @@ pub mod membership;
 mod options;
 mod repeat;
 mod report;
+mod scale;
 mod subject;
 
 pub use audit::Audit;
@@ -31,4 +32,5 @@ pub use finding::{Attack, Exhibit, Finding, Verdict};
 pub use options::{Effort, Listener, Options, Progress};
 pub use repeat::{Repeated, repeat};
 pub use report::{CAVEAT, at_least};
+pub use scale::Scale;
 pub use subject::{Statement, Subject};

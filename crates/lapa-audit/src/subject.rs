@@ -56,6 +56,7 @@ impl Subject {
             // Powers change what the channel adds, not what a device may release.
             experiment.control.power = PowerChoice::Equal;
         }
-        Ok(Self { experiment, data })
+        let data = data.with_features(experiment.model.feature_map(), &mut |_| {});
+        Ok(Self { data: data.map_err(FederationError::from)?, experiment })
     }
 }

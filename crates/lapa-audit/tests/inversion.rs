@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use lapa::config::{Experiment, Norm, Override};
-use lapa::data::{DataName, Dataset, digits};
+use lapa::data::{DataName, Dataset, Split, digits};
 use lapa::model::{Layer, Network, Shape, cnn, logistic, mlp};
 use lapa::seed::{Purpose, Stream, stream};
 use lapa_audit::inversion::labels::{LabelReader, hits};
@@ -16,17 +16,17 @@ use lapa_audit::inversion::quality::Quality;
 use lapa_audit::inversion::search::Search;
 use lapa_audit::inversion::{self, first_layer};
 use lapa_audit::{
-    Attack, AuditError, Effort, Exhibit, Finding, Options, Statement, Subject, Verdict,
+    Attack, AuditError, Effort, Exhibit, Finding, Options, Scale, Statement, Subject, Verdict,
 };
 use lapa_report::page::Page;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-const SIDE: usize = 28;
+const SHAPE: Shape = Shape::new(1, 28, 28);
 
 fn network(layers: &[Layer]) -> (Arc<Network>, Vec<f32>) {
-    let network = Network::new(Shape::new(1, SIDE, SIDE), layers).unwrap();
+    let network = Network::new(SHAPE, layers).unwrap();
     let parameters = network.initial_parameters(&mut stream(0, Purpose::ModelInit, 0, 0));
     (Arc::new(network), parameters)
 }
@@ -37,7 +37,7 @@ fn image(data: &Dataset, i: usize) -> Vec<f32> {
 
 fn gradient(network: &Arc<Network>, parameters: &[f32], images: &[f32], labels: &[u8]) -> Vec<f32> {
     let seen = Observation { parameters, gradient: &[], labels, clip_norm: None };
-    Matcher::new(network.clone()).gradient(&seen, images).to_vec()
+    Matcher::new(network.clone(), None).gradient(&seen, images).to_vec()
 }
 
 /// The gradient of a fully connected first layer is the image.
@@ -50,7 +50,7 @@ fn a_fully_connected_first_layer_gives_the_image_away() {
             let image = image(&data, i);
             let seen = gradient(&network, &parameters, &image, &[data.train.labels[i]]);
             let found = first_layer::image(&network, &seen).unwrap();
-            let quality = Quality::of(&found, &image, SIDE);
+            let quality = Quality::of(&found, &image, SHAPE);
             assert!(quality.psnr > 100.0, "{quality:?}");
         }
     }
@@ -100,15 +100,29 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
         network.initial_parameters(&mut rng).iter().map(|p| 2.0 * p).collect();
     let uniform = |rng: &mut Stream| -> Vec<f32> { (0..n).map(|_| rng.random()).collect() };
     let wide = |values: &[f32]| -> Vec<f64> { values.iter().map(|&v| f64::from(v)).collect() };
-    for case in 0..12 {
+    // Units of floats from −0.5 to 1.5 in one row and from 0.2 to 0.6 in the other.
+    let ends = [[-0.5f32, -0.5, -0.5, 0.2, 0.2, 0.2], [1.5, 1.5, 1.5, 0.6, 0.6, 0.6]];
+    let own =
+        Split { values: ends.concat().into(), labels: vec![0, 1], shape: Shape::new(1, 1, n) };
+    let scale = Scale::of(&own).unwrap();
+    for case in 0..24 {
         let (guess, truth) = (uniform(&mut rng), uniform(&mut rng));
         let label = case % c;
-        let target = twin::gradient(&wide(&parameters), &wide(&truth), label);
+        let scaled = case >= 12;
+        let input = |units: &[f64]| -> Vec<f64> {
+            let of = |(i, &x): (usize, &f64)| match (scaled, i < n / 2) {
+                (false, _) => x,
+                (true, true) => 2.0 * x - 0.5,
+                (true, false) => 0.4 * x + 0.2,
+            };
+            units.iter().enumerate().map(of).collect()
+        };
+        let target = twin::gradient(&wide(&parameters), &input(&wide(&truth)), label);
         let received: Vec<f32> = target.iter().map(|&t| t as f32).collect();
         let clip_norm = (case % 2 == 1).then_some(0.3f32);
         let distance = [Distance::Squared, Distance::Cosine][case / 2 % 2];
         let value = |x: &[f64]| {
-            let mut g = twin::gradient(&wide(&parameters), x, label);
+            let mut g = twin::gradient(&wide(&parameters), &input(x), label);
             let norm = twin::dot(&g, &g).sqrt();
             let factor = clip_norm.map_or(1.0, |clip| (f64::from(clip) / norm).min(1.0));
             g.iter_mut().for_each(|g| *g *= factor);
@@ -127,7 +141,9 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
             clip_norm,
         };
         let mut descent = vec![0.0; n];
-        let ours = Matcher::new(network.clone()).distance(&seen, distance, &guess, &mut descent);
+        let units = scaled.then(|| Arc::new(scale.clone()));
+        let mut matcher = Matcher::new(network.clone(), units);
+        let ours = matcher.distance(&seen, distance, &guess, &mut descent);
         let at = wide(&guess);
         assert!((ours - value(&at)).abs() < 1e-4 * (1.0 + ours), "{ours} {}", value(&at));
         let slope = |i: usize| {
@@ -219,9 +235,9 @@ fn invert(
                 labels: &labels,
                 clip_norm: None,
             };
-            let mut matcher = Matcher::new(network.clone());
-            let found = search.run(&mut matcher, &seen, SIDE, &mut rng);
-            Quality::of(&found.images, &image, SIDE)
+            let mut matcher = Matcher::new(network.clone(), None);
+            let found = search.run(&mut matcher, &seen, SHAPE, &mut rng);
+            Quality::of(&found.images, &image, SHAPE)
         })
         .collect()
 }
@@ -329,6 +345,16 @@ fn mnist() -> Option<Dataset> {
     }
     let data = lapa::data::load(&DataName::Mnist, &mut |_| {});
     data.map_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+/// Features are no pixels: neither attack is made, and each says so.
+#[test]
+fn features_are_not_taken_for_pixels() {
+    let findings = audit(&subject(digits(1500, 100), &["model.features = 'hog'"]), Effort::Quick);
+    for (finding, attack) in findings.iter().zip([Attack::Inversion, Attack::Leakage]) {
+        assert_eq!((finding.attack, finding.verdict), (attack, Verdict::NotJudged));
+        assert!(finding.reason.contains("model.features = \"hog\""), "{}", finding.reason);
+    }
 }
 
 /// Twenty images of MNIST at the initial model, without noise.

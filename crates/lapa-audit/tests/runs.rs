@@ -61,6 +61,7 @@ fn certified_runs_of_all_kinds_pass() {
         &["privacy.epsilon=1", "learn.sampling=full", "learn.batch_fraction=1"],
         &["privacy.epsilon=1", "privacy.noise=discrete-gaussian"],
         &["privacy.epsilon=8", "transmit.uplink=digital"],
+        &["privacy.epsilon=1", "model.features=hog"],
         &[
             "privacy.epsilon=2",
             "transmit.uplink=analog",
@@ -94,7 +95,10 @@ fn the_paper_s_claim_is_refuted() {
 fn canaries_are_found_where_there_is_little_noise() {
     let [_, weak, _] = audit(&["privacy.epsilon=1"], 2);
     let [_, strong, _] = audit(&["privacy.epsilon=3000", "run.rounds=12"], 2);
+    let changes = ["privacy.epsilon=3000", "run.rounds=12", "model.features=scattering"];
+    let [_, features, _] = audit(&changes, 2);
     let lower = |finding: &Finding| finding.epsilon_lower.unwrap();
+    assert!(lower(&features) > 1.0, "{features:#?}");
     assert!(lower(&weak) <= 1.0 && lower(&strong) > 1.0, "{weak:#?} {strong:#?}");
     assert!(strong.figures["score_present"].as_f64() > strong.figures["score_absent"].as_f64());
 }

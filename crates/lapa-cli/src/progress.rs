@@ -114,12 +114,12 @@ impl Display {
     }
 }
 
-/// Shows how a data set is fetched. Says nothing while all is in the cache.
-pub struct FetchProgress(Display);
+/// Shows how a data set is fetched, and its features computed. Says nothing while all is in the cache.
+pub struct FetchProgress(Display, Steps);
 
 impl FetchProgress {
     pub fn new(mode: Mode) -> Self {
-        Self(Display::new(mode))
+        Self(Display::new(mode), Steps::new(mode))
     }
 
     pub fn show(&mut self, event: FetchEvent) {
@@ -138,6 +138,9 @@ impl FetchProgress {
                     bar.set_position(bytes);
                 }
                 return;
+            }
+            FetchEvent::Features { features, done, of } => {
+                return self.1.show(features, done as u64, of as u64, "samples");
             }
             FetchEvent::Done { source, folder } => {
                 format!("data: {source}, cached in {}", folder.display())

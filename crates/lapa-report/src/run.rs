@@ -8,9 +8,9 @@ use lapa::config::ConfigError;
 use lapa::files::FileError;
 use lapa::files::Folder;
 use lapa::observe::read_metrics;
-use lapa::run::{Outcome, Run, RunError, RunEvent, read_experiment};
+use lapa::run::{Outcome, Run, RunError, RunEvent, Summary, read_experiment};
 
-use crate::plot::{PlotError, plot_run};
+use crate::plot::{PlotError, plot_classes, plot_devices, plot_run};
 use crate::table::{TableError, write_parquet};
 
 /// A run that failed, or whose table or plots cannot be written.
@@ -56,19 +56,19 @@ pub fn execute(
     let folder = run.folder().to_path_buf();
     let mut shown = Ok(());
     let outcome = run.execute(&mut |event| {
-        let finishing = matches!(event, RunEvent::Finishing);
+        let summary = if let RunEvent::Finishing(summary) = event { Some(summary) } else { None };
         let flow = on_event(event);
-        if finishing {
-            shown = show(&folder);
+        if let Some(summary) = summary {
+            shown = show(&folder, summary);
         }
         flow
     })?;
     shown.and(Ok(outcome))
 }
 
-/// Writes metrics.parquet and plots/ of the run in `folder`, all of whose rounds are done. The
+/// Writes metrics.parquet and plots/ of the run in `folder`, all of whose rounds come to `summary`. The
 /// caller keeps other processes out of the folder: the run or its base station still lives.
-pub fn show(folder: &Path) -> Result<(), ShowError> {
+pub fn show(folder: &Path, summary: &Summary) -> Result<(), ShowError> {
     let metrics = folder.join("metrics.jsonl");
     write_parquet(&metrics, &folder.join("metrics.parquet"))?;
     let plots = Folder::open(folder).and_then(|folder| folder.subfolder("plots"));
@@ -76,5 +76,11 @@ pub fn show(folder: &Path) -> Result<(), ShowError> {
     let records = read_metrics(&metrics).map_err(RunError::from)?;
     let initial_sigma = read_experiment(folder)?.initial_sigma();
     plot_run(&records, initial_sigma, &plots)?;
+    if let Some(matrix) = &summary.confusion {
+        plot_classes(matrix, &plots)?;
+    }
+    if let Some(devices) = &summary.device_accuracy {
+        plot_devices(devices, &plots)?;
+    }
     Ok(())
 }

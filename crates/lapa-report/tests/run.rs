@@ -81,8 +81,8 @@ fn a_kill_after_the_plots_leaves_a_run_to_resume() {
     let (path, killed) = (place.path().join("run"), place.path().join("killed"));
     let run = begin(&path, &[]);
     run.execute(&mut |event| {
-        if let RunEvent::Finishing = event {
-            show(&path).unwrap();
+        if let RunEvent::Finishing(summary) = event {
+            show(&path, summary).unwrap();
             fs::create_dir(&killed).unwrap();
             for entry in fs::read_dir(&path).unwrap().map(Result::unwrap) {
                 if entry.path().is_file() {
@@ -110,7 +110,7 @@ fn plots_that_cannot_be_written_are_an_error_and_come_with_the_next_resume() {
     assert!(error.contains("cannot write plots to") && error.contains("plots"), "{error}");
     fs::remove_file(path.join("plots")).unwrap();
     finish(resume(&path)).unwrap();
-    assert_eq!(names(&path.join("plots")).len(), 4);
+    assert_eq!(names(&path.join("plots")).len(), 10);
 }
 
 #[cfg(unix)]

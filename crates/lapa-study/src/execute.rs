@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use lapa::config::Data;
-use lapa::data::Dataset;
+use lapa::data::{Dataset, Inputs};
 use lapa::files::FileError;
 use lapa_control::phases::PhaseError;
 
@@ -16,7 +15,7 @@ use crate::cell::{Cell, CellError, CellEvent, Finished};
 use crate::store::{Results, Store};
 
 /// The data sets of a study.
-pub type Datasets = BTreeMap<Data, Dataset>;
+pub type Datasets = BTreeMap<Inputs, Dataset>;
 
 /// An event of a running study. `cell` counts through the cells that were given.
 pub enum Event<'a> {
@@ -164,7 +163,7 @@ pub fn execute(
 /// Runs one cell in a worker. Who listens no more is not told.
 fn work(cell: &Cell, index: usize, data: &Datasets, stop: &AtomicBool, sender: &Sender<Message>) {
     let _ = sender.send(Message::Started(index));
-    let data = &data[&cell.experiment().data];
+    let data = &data[&cell.experiment().inputs()];
     let run = catch_unwind(AssertUnwindSafe(|| {
         cell.run(data, &mut |event| {
             let _ = sender.send(match event {

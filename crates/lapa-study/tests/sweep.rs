@@ -107,7 +107,7 @@ fn figures_are_those_of_separate_runs() {
             ];
             let changes = changes.map(|change| Override::parse(&change).unwrap());
             let folder = place.path().join(format!("run-{index}-{seed}"));
-            let data = data().remove(&SYNTHETIC).unwrap();
+            let data = data().remove(&SYNTHETIC.into()).unwrap();
             let run = Run::create(experiment(&changes).unwrap(), data, &folder).unwrap();
             let outcome = run.execute(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
             let Outcome::Finished(summary) = outcome else { panic!("not finished") };

@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // classes. Convolution, pooling and relu in this order run as one fused kernel; other orders
     // work too. Group norm, unlike batch norm, treats every sample by itself.
     let layers = [
-        Layer::Conv { channels: 8, kernel: 3 },
-        Layer::MaxPool,
+        Layer::conv(8, 3),
+        Layer::max_pool(2),
         Layer::Relu,
         Layer::GroupNorm { groups: 4 },
         Layer::Linear { outputs: 32 },

@@ -99,7 +99,6 @@ macro_rules! alike {
 alike! {
     PartitionError: true, Other;
     LinkError: true, Config;
-    DataError: false, Data;
     ModelError: true, Config;
     UplinkError: true, Config;
     ObjectiveError: false, Other;
@@ -113,6 +112,16 @@ alike! {
     lapa_privacy::allocate::AllocateError: false, Other;
     lapa_privacy::sampler::ClipError: false, Other;
     lapa_privacy::sampler::EntropyError: false, Other;
+}
+
+impl Blame for DataError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Features { .. })
+    }
+
+    fn kind(&self) -> Kind {
+        if self.is_usage() { Kind::Config } else { Kind::Data }
+    }
 }
 
 impl Blame for LedgerError {
@@ -165,6 +174,7 @@ impl Blame for FederationError {
     fn is_usage(&self) -> bool {
         match self {
             Self::Privacy(error) => error.is_usage(),
+            Self::Data(error) => error.is_usage(),
             Self::Partition(_) | Self::Model { .. } | Self::TooLarge(_) => true,
             Self::Radio(error) => error.is_usage(),
             _ => false,
@@ -174,6 +184,7 @@ impl Blame for FederationError {
     fn kind(&self) -> Kind {
         match self {
             Self::Privacy(error) => error.kind(),
+            Self::Data(error) => error.kind(),
             Self::Radio(error) => error.kind(),
             Self::Partition(_)
             | Self::Model { .. }

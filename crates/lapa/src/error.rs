@@ -15,12 +15,15 @@ pub type Result<T, E = FederationError> = std::result::Result<T, E>;
 /// A federation cannot be set up, or cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum FederationError {
+    /// The data set does not have the features asked for.
+    #[error(transparent)]
+    Data(#[from] crate::data::DataError),
     /// The partition asked for cannot be had.
     #[error(transparent)]
     Partition(#[from] crate::partition::PartitionError),
     /// The model does not fit the samples.
     #[error(
-        "the model does not fit samples of {}: {source}; model.name = \"mlp\" fits all",
+        "the model does not fit samples of {}: {source}",
         shape.of_image()
     )]
     Model {

@@ -7,7 +7,8 @@ use lapa_privacy::Adjacency;
 use rand::RngExt;
 use rand::seq::index;
 
-use crate::{AuditError, Effort, Options, Subject};
+use crate::scale::is_image;
+use crate::{AuditError, Effort, Options, Scale, Subject};
 
 /// Dark pixels of a canary per white one: two canaries have little in common.
 const WHITE: u32 = 4;
@@ -47,12 +48,16 @@ pub(crate) struct Planted {
 }
 
 /// Mask of the darker half of the pixels, by the base station's own images. Records hardly use
-/// these pixels.
+/// these pixels. Of vectors, all values: none is dark.
 fn dark(data: &Dataset) -> Vec<bool> {
     let pixels = data.test.shape.len();
+    if !is_image(data.test.shape) {
+        return vec![true; pixels];
+    }
     let ink = match &data.test.values {
         Values::Bytes(bytes) | Values::Normalized(bytes, _) => sums(bytes, pixels),
         Values::Floats(floats) => sums(floats, pixels),
+        Values::Halves(halves) => sums(halves, pixels),
     };
     let mut order: Vec<usize> = (0..pixels).collect();
     order.sort_by(|&a, &b| ink[a].total_cmp(&ink[b]));
@@ -70,18 +75,29 @@ fn sums<T: Copy + Into<f64>>(values: &[T], len: usize) -> Vec<f64> {
     sums
 }
 
-/// Samples that are bright at the dots and dark elsewhere, in values as those of the data set.
+/// Samples that are bright at the dots and dark elsewhere: at the largest and the least values of the
+/// base station's own data.
 fn drawn(dots: &[bool], data: &Dataset) -> Values {
-    let bytes = dots.iter().map(|&dot| u8::MAX * u8::from(dot));
     match &data.test.values {
-        Values::Bytes(_) => bytes.collect::<Vec<_>>().into(),
-        Values::Normalized(_, tables) => {
-            Values::Normalized(bytes.collect::<Vec<_>>().into(), tables.clone())
+        Values::Bytes(_) => {
+            dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect::<Vec<_>>().into()
         }
-        Values::Floats(floats) => {
-            let brightest = floats.iter().copied().fold(0.0, f32::max);
-            let value = |&dot: &bool| if dot { brightest } else { 0.0 };
+        Values::Halves(halves) => {
+            let largest = |a: &_, b: &_| if b > a { *b } else { *a };
+            let dark = Default::default();
+            let brightest = halves.iter().fold(dark, |a, b| largest(&a, b));
+            let value = |&dot: &bool| if dot { brightest } else { dark };
             dots.iter().map(value).collect::<Vec<_>>().into()
+        }
+        Values::Normalized(_, tables) => {
+            let bytes: Vec<u8> = dots.iter().map(|&dot| u8::MAX * u8::from(dot)).collect();
+            Values::Normalized(bytes.into(), tables.clone())
+        }
+        Values::Floats(_) => {
+            let units: Vec<f32> = dots.iter().map(|&dot| f32::from(u8::from(dot))).collect();
+            let mut values = Vec::new();
+            Scale::of(&data.test).iter().for_each(|scale| scale.input(&units, &mut values));
+            values.into()
         }
     }
 }
@@ -185,6 +201,33 @@ mod tests {
             }
             assert_eq!(data.train.values.len(), data.train.labels.len() * 784);
         }
+    }
+
+    /// Each column of a table is at one of its ends, whatever its range.
+    #[test]
+    fn canaries_of_a_table_stay_in_its_columns() {
+        let shape = lapa::model::Shape::new(1, 1, 2);
+        let split = |rows: u8| lapa::data::Split {
+            values: (0..rows).flat_map(|i| [f32::from(i) - 900.0, 3.0]).collect::<Vec<_>>().into(),
+            labels: (0..rows).map(|i| i % 10).collect(),
+            shape,
+        };
+        let data = Dataset { train: split(200), test: split(50), ..lapa::data::digits(1, 1) };
+        let changes =
+            ["partition.scheme=iid", "partition.iid.devices=2", "partition.iid.samples=90"];
+        let changes = changes.map(|change| Override::parse(change).unwrap());
+        let text = "data.name = 'synthetic'\nmodel.name = 'logistic'\nprivacy.epsilon = 1";
+        let experiment = Experiment::from_toml(text, "test", &changes).unwrap();
+        let options = Options::new(0.95, Effort::Quick, 1).unwrap();
+        let planted = plant(&Subject::new(experiment, data).unwrap(), &options).unwrap();
+        let Values::Floats(floats) = &planted.data.train.values else { panic!("floats") };
+        let canaries = &floats[400..];
+        assert_eq!(canaries.len(), 2 * planted.canaries.len());
+        let ends =
+            |at: usize, value| canaries.iter().skip(at).step_by(2).filter(|&&v| v == value).count();
+        let (low, high, all) = (ends(0, -900.0), ends(0, -851.0), planted.canaries.len());
+        assert!(low + high == all && low > high && high > 0, "{low} {high} of {all}");
+        assert_eq!(ends(1, 3.0) + ends(1, 4.0), all);
     }
 
     #[test]

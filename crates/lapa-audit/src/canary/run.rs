@@ -55,11 +55,12 @@ fn words(repeated: &Repeated, means: [f64; 2], norms: [f64; 2], most: f64) -> St
     let clipping = clip_norm.map_or(String::new(), |norm| format!(" (clipping norm {norm})"));
     let (m, [present, absent], [norm, own]) = (repeated.scorer.canaries.len(), means, norms);
     format!(
-        "Each of {m} canaries (random dots in the dark part of the image, with random labels) was \
+        "Each of {m} canaries ({}, with random labels) was \
          included with probability ½. The mean gradient norm of a canary was {norm:.3}{clipping}, of \
          which {own:.3} is orthogonal to the other canaries. In units of their spread, the mean score \
          was {present:.3} for present canaries and {absent:.3} for absent ones. The number of canaries \
-         limits the bound of one run: with all guesses correct it would be ε ≥ {most:.2}."
+         limits the bound of one run: with all guesses correct it would be ε ≥ {most:.2}.",
+        repeated.scorer.drawn(),
     )
 }
 

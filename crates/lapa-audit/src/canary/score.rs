@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::plant::OTHERS;
 use super::{Canary, Planted};
 use crate::ledger::ReceivedUpdate;
+use crate::scale::is_image;
 
 /// Sums over the rounds, per canary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -70,6 +71,15 @@ impl Scorer {
             all: experiment.learn.sampling == BatchSampling::Full
                 || experiment.learn.update == Update::Epoch,
             seed,
+        }
+    }
+
+    /// Description of the canaries.
+    pub fn drawn(&self) -> &'static str {
+        if is_image(self.data.shape) {
+            "random dots in the dark part of the image"
+        } else {
+            "each value the largest or, more often, the least of the test set"
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lapa::config::{Clip, Norm};
+use lapa::config::Clip;
 use lapa::data::Split;
 use lapa::error::FederationError;
-use lapa::model::{Layer, Network, layers};
+use lapa::model::{Layer, Network, Shape, layers};
 use lapa::seed::{Purpose, stream};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ use super::labels::{LabelReader, hits};
 use super::matching::{Matcher, Observation};
 use super::quality::{Quality, mean_squared_error};
 use super::search::Search;
-use crate::{AuditError, Subject};
+use crate::{AuditError, Scale, Subject};
 
 /// Images of the attacker's own that labels are read with.
 const OWN: usize = 200;
@@ -23,7 +23,7 @@ const OWN: usize = 200;
 /// An image and its label.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// In [0, 1].
+    /// In [0, 1], as a scale has it.
     pub pixels: Vec<f32>,
     /// Its class.
     pub label: u8,
@@ -46,8 +46,10 @@ pub struct Attacker {
     pub network: Arc<Network>,
     /// True if its batch norm was replaced, so that only single images can be attacked.
     pub single_images_only: bool,
-    /// Pixels in a row.
-    pub cols: usize,
+    /// Shape of an image.
+    pub shape: Shape,
+    /// Units of its values, unless they are bytes.
+    pub(super) scale: Option<Arc<Scale>>,
     /// Images of the devices.
     pub images: Vec<Image>,
     /// The mean image of each class in the attacker's own data, the test set.
@@ -62,19 +64,23 @@ impl Attacker {
     pub fn new(subject: &Subject, images: usize, seed: u64) -> Result<Self, AuditError> {
         let (experiment, data) = (&subject.experiment, &subject.data);
         let shape = data.train.shape;
-        let layers = for_one_image(layers(&experiment.model, data.classes));
-        let network = Network::new(shape, &layers)
+        let layers = layers(&experiment.model, data.classes);
+        let single_images_only = Layer::any(&layers, |layer| *layer == Layer::BatchNorm);
+        let network = Network::new(shape, &for_one_image(layers, shape.channels).0)
             .map_err(|source| FederationError::Model { shape, source })?;
         let learn = &experiment.learn;
+        let scale = Scale::of(&data.test);
+        let of_each_class =
+            |split, count| of_each_class(split, data.classes, count, scale.as_ref());
         let clip_norm = learn.clip_norm.filter(|_| learn.clip == Clip::Sample);
         Ok(Self {
-            single_images_only: experiment.model.norm == Norm::Batch
-                && layers.iter().any(|layer| matches!(layer, Layer::GroupNorm { .. })),
+            single_images_only,
             network: Arc::new(network),
-            cols: shape.cols,
-            images: of_each_class(&data.train, data.classes, images),
-            class_means: class_means(&data.test, data.classes),
-            own: of_each_class(&data.test, data.classes, OWN),
+            shape,
+            images: of_each_class(&data.train, images),
+            class_means: class_means(&data.test, data.classes, scale.as_ref()),
+            own: of_each_class(&data.test, OWN),
+            scale: scale.map(Arc::new),
             clip_norm: clip_norm.map(|norm| norm as f32),
             seed,
         })
@@ -92,7 +98,7 @@ impl Attacker {
             .own
             .par_iter()
             .map_init(
-                || Matcher::new(self.network.clone()),
+                || self.matcher(),
                 |matcher, image| {
                     let seen = self.seen(parameters, &[], std::slice::from_ref(&image.label));
                     (matcher.gradient(&seen, &image.pixels).to_vec(), image.label)
@@ -129,9 +135,9 @@ impl Attacker {
             }
             let labels = reader.map_or_else(|| truth.clone(), |reader| reader.batch(&gradient, n));
             let exact = (n == 1).then(|| first_layer::image(&self.network, &gradient)).flatten();
-            let found = exact.unwrap_or_else(|| {
+            let found = exact.map(|image| self.in_range(image)).unwrap_or_else(|| {
                 let seen = self.seen(parameters, &gradient, &labels);
-                search.run(matcher, &seen, self.cols, &mut rng).images
+                search.run(matcher, &seen, self.shape, &mut rng).images
             });
             let guesses = paired(found.chunks_exact(matcher.pixels()), images);
             let pairs = guesses.iter().zip(*images);
@@ -142,12 +148,22 @@ impl Attacker {
                 labels: hits(&labels, &truth),
             }
         };
-        let matcher = || Matcher::new(self.network.clone());
-        groups.par_iter().enumerate().map_init(matcher, attack).collect()
+        groups.par_iter().enumerate().map_init(|| self.matcher(), attack).collect()
+    }
+
+    fn matcher(&self) -> Matcher {
+        Matcher::new(self.network.clone(), self.scale.clone())
+    }
+
+    /// An image in [0, 1], where the attacker's own are.
+    fn in_range(&self, input: Vec<f32>) -> Vec<f32> {
+        let mut units = in_units(input, self.scale.as_deref());
+        units.iter_mut().for_each(|unit| *unit = unit.clamp(0.0, 1.0));
+        units
     }
 
     fn quality(&self, guess: &[f32], image: &Image) -> Quality {
-        Quality::of(guess, &image.pixels, self.cols)
+        Quality::of(guess, &image.pixels, self.shape)
     }
 
     fn seen<'a>(
@@ -161,36 +177,52 @@ impl Attacker {
 }
 
 /// Batch norm over one image is group norm with a group for each channel, with the same parameters.
-fn for_one_image(mut layers: Vec<Layer>) -> Vec<Layer> {
-    let mut width = 1;
+/// `width` are the channels of the input; the second value those of the output.
+fn for_one_image(mut layers: Vec<Layer>, mut width: usize) -> (Vec<Layer>, usize) {
     for layer in &mut layers {
-        match *layer {
-            Layer::Conv { channels, .. } => width = channels,
-            Layer::Linear { outputs } => width = outputs,
+        match layer {
+            Layer::Conv { channels, .. } => width = *channels,
+            Layer::Linear { outputs } => width = *outputs,
             Layer::BatchNorm => *layer = Layer::GroupNorm { groups: width },
+            Layer::Residual { layers } => {
+                (*layers, width) = for_one_image(std::mem::take(layers), width);
+            }
             _ => {}
         }
     }
-    layers
+    (layers, width)
 }
 
 /// The first `count` images, of each class in turn as long as there are any.
-fn of_each_class(split: &Split, classes: usize, count: usize) -> Vec<Image> {
+fn of_each_class(split: &Split, classes: usize, count: usize, scale: Option<&Scale>) -> Vec<Image> {
     let mut of_class = vec![Vec::new(); classes];
     for (i, &label) in split.labels.iter().enumerate() {
         of_class[usize::from(label)].push(i);
     }
     let most = of_class.iter().map(Vec::len).max().unwrap_or(0);
     let in_turn = (0..most).flat_map(|k| of_class.iter().filter_map(move |of| of.get(k)));
-    in_turn.take(count).map(|&i| Image { pixels: split.input(i), label: split.labels[i] }).collect()
+    let image = |&i: &usize| {
+        let pixels = in_units(split.input(i), scale);
+        Image { pixels, label: split.labels[i] }
+    };
+    in_turn.take(count).map(image).collect()
 }
 
-fn class_means(split: &Split, classes: usize) -> Vec<Vec<f32>> {
+fn in_units(input: Vec<f32>, scale: Option<&Scale>) -> Vec<f32> {
+    match scale {
+        Some(scale) => scale.units(input),
+        None => input,
+    }
+}
+
+fn class_means(split: &Split, classes: usize, scale: Option<&Scale>) -> Vec<Vec<f32>> {
     let mut sums = vec![vec![0.0f64; split.shape.len()]; classes];
     let mut counts = vec![0.0f64; classes];
     for (i, &label) in split.labels.iter().enumerate() {
         let sums = &mut sums[usize::from(label)];
-        sums.iter_mut().zip(split.input(i)).for_each(|(sum, x)| *sum += f64::from(x));
+        sums.iter_mut()
+            .zip(in_units(split.input(i), scale))
+            .for_each(|(sum, x)| *sum += f64::from(x));
         counts[usize::from(label)] += 1.0;
     }
     let mean = |(sums, count): (Vec<f64>, f64)| {

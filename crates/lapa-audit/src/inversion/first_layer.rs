@@ -11,7 +11,7 @@ pub fn is_fully_connected(network: &Network) -> bool {
     network.tensors().first().is_some_and(|weights| weights.name == "0.linear.weight")
 }
 
-/// The image, in [0, 1]; `None` for another first layer. All rows are used, by least
+/// The image as the network sees it; `None` for another first layer. All rows are used, by least
 /// squares over r of dW_r − db_r·x: x = Σ db_r·dW_r / Σ db_r², which averages noise out.
 pub fn image(network: &Network, gradient: &[f32]) -> Option<Vec<f32>> {
     let ([weights, biases, ..], true) = (network.tensors(), is_fully_connected(network)) else {
@@ -24,6 +24,6 @@ pub fn image(network: &Network, gradient: &[f32]) -> Option<Vec<f32>> {
     for (row, &bias) in rows.zip(biases) {
         sums.iter_mut().zip(row).for_each(|(sum, &w)| *sum += f64::from(bias) * f64::from(w));
     }
-    let pixel = |sum: f64| if squares > 0.0 { (sum / squares).clamp(0.0, 1.0) as f32 } else { 0.0 };
+    let pixel = |sum: f64| if squares > 0.0 { (sum / squares) as f32 } else { 0.0 };
     Some(sums.into_iter().map(pixel).collect())
 }

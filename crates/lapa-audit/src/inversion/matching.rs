@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use lapa::model::{Function, Network};
 
+use crate::Scale;
+
 /// Distance of two gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distance {
@@ -30,6 +32,10 @@ pub struct Observation<'a> {
 /// One thread's memory for comparing gradients.
 pub struct Matcher {
     function: Function,
+    /// Units of the images; `None` where they are as the network sees them.
+    scale: Option<Arc<Scale>>,
+    /// An image as the network sees it.
+    input: Vec<f32>,
     /// Gradient of each image.
     gradients: Vec<Vec<f32>>,
     norms: Vec<f64>,
@@ -47,14 +53,16 @@ pub struct Matcher {
 const STEP: f64 = 2e-3;
 
 impl Matcher {
-    /// For the gradients of a network.
+    /// For the gradients of a network by images in units of a scale.
     ///
     /// # Panics
     /// If it has batch norm.
-    pub fn new(network: Arc<Network>) -> Self {
+    pub fn new(network: Arc<Network>, scale: Option<Arc<Scale>>) -> Self {
         let q = network.parameter_count();
         Self {
             function: Function::new(network),
+            scale,
+            input: Vec::new(),
             gradients: Vec::new(),
             norms: Vec::new(),
             mean: vec![0.0; q],
@@ -77,7 +85,8 @@ impl Matcher {
         self.norms.resize(n, 0.0);
         self.mean.fill(0.0);
         for (i, image) in images.chunks_exact(pixels).enumerate() {
-            let logits = self.function.forward(seen.parameters, image, 1);
+            let input = as_input(self.scale.as_deref(), image, &mut self.input);
+            let logits = self.function.forward(seen.parameters, input, 1);
             let delta = loss_gradient(logits, seen.labels[i]);
             self.function.gradient(seen.parameters, &delta, &mut self.gradients[i]);
             let norm = dot(&self.gradients[i], &self.gradients[i]).sqrt();
@@ -123,12 +132,16 @@ impl Matcher {
                 {
                     *stepped = at + by * v;
                 }
-                let logits = self.function.forward(&self.stepped, image, 1);
+                let input = as_input(self.scale.as_deref(), image, &mut self.input);
+                let logits = self.function.forward(&self.stepped, input, 1);
                 let delta = loss_gradient(logits, seen.labels[i]);
                 let in_image = self.function.input_gradient(&self.stepped, &delta);
                 for (d, &g) in descent.iter_mut().zip(in_image) {
                     *d = if first { factor * g } else { *d - factor * g };
                 }
+            }
+            if let Some(scale) = &self.scale {
+                descent.iter_mut().zip(&scale.span).for_each(|(d, span)| *d *= span);
             }
         }
         value
@@ -161,6 +174,13 @@ impl Matcher {
             *along = (factor * (f64::from(slope) - lost * f64::from(g))) as f32;
         }
     }
+}
+
+/// An image as the network sees it.
+fn as_input<'a>(scale: Option<&Scale>, image: &'a [f32], room: &'a mut Vec<f32>) -> &'a [f32] {
+    let Some(scale) = scale else { return image };
+    scale.input(image, room);
+    room
 }
 
 fn clip_factor(norm: f64, clip_norm: Option<f32>) -> f64 {

@@ -7,7 +7,7 @@
 //!
 //! Labels come from the last layer ([`labels`]); the image itself from the first one where that is
 //! fully connected ([`first_layer`]); else images are changed until their gradient is the one that
-//! was seen ([`matching`], [`search`]).
+//! was seen ([`matching`], [`search`]). Features of images are not attacked.
 
 mod attacker;
 mod cases;
@@ -70,6 +70,9 @@ pub fn run(
     options: &Options,
     listener: &mut Listener<'_>,
 ) -> Result<Vec<Finding>, AuditError> {
+    if let Some(findings) = without_pixels(subject, statement, options) {
+        return Ok(findings);
+    }
     let plan = Plan::from(options.effort);
     let attacker = Attacker::new(subject, plan.images, options.seed)?;
     let experiment = &subject.experiment;
@@ -88,6 +91,30 @@ pub fn run(
         report::finding(subject, statement, options, &attacker, &cases)?,
         leakage::finding(statement, options, &risks, quick)?,
     ])
+}
+
+/// The findings where the model sees features in place of pixels: an attack on pixels has nothing to
+/// search by.
+fn without_pixels(
+    subject: &Subject,
+    statement: &Statement,
+    options: &Options,
+) -> Option<Vec<Finding>> {
+    let features = subject.experiment.model.features;
+    if features.is_none() {
+        return None;
+    }
+    let reason = format!(
+        "The model sees features of a record (model.features = \"{}\"), and this attack reconstructs \
+         pixels. What gradients tell of the features is not searched for, nor which image has them. \
+         This proves nothing: the attacks `mechanism`, `canary` and `membership` go with features.",
+        features.word()
+    );
+    let finding = |attack| {
+        let finding = Finding::new(attack, statement, options.confidence);
+        Finding { reason: reason.clone(), ..finding }
+    };
+    Some([Attack::Inversion, Attack::Leakage].map(finding).into())
 }
 
 /// A noise to attack through.

@@ -1,6 +1,10 @@
 //! Quality of a reconstruction: mean squared error, peak signal-to-noise ratio,
 //! structural similarity. Pixels are in [0, 1].
 
+use lapa::model::Shape;
+
+use crate::scale::is_image;
+
 /// Squared errors below this are beyond single precision and count as this.
 const LEAST_ERROR: f64 = 1e-12;
 /// Rows and columns of the windows of the structural similarity.
@@ -18,14 +22,14 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Quality of `guess` as a reconstruction of `image`, which has `cols` columns.
+    /// Quality of `guess` as a reconstruction of `image`, which has this shape.
     ///
     /// # Panics
     /// If they are not of one size.
-    pub fn of(guess: &[f32], image: &[f32], cols: usize) -> Self {
+    pub fn of(guess: &[f32], image: &[f32], shape: Shape) -> Self {
         let mse = mean_squared_error(guess, image);
         let psnr = -10.0 * mse.max(LEAST_ERROR).log10();
-        Self { mse, psnr, ssim: structural_similarity(guess, image, cols) }
+        Self { mse, psnr, ssim: structural_similarity(guess, image, shape) }
     }
 }
 
@@ -38,10 +42,19 @@ pub fn mean_squared_error(a: &[f32], b: &[f32]) -> f64 {
 
 /// Structural similarity (Wang, Bovik, Sheikh and Simoncelli 2004, eq. (13)) with a range of 1: the
 /// mean over all windows of 7 × 7 pixels, each pixel with the same weight and variances with n − 1,
-/// as scikit-image has it by default. Images smaller than a window are one window.
-pub fn structural_similarity(a: &[f32], b: &[f32], cols: usize) -> f64 {
+/// as scikit-image has it by default. Images smaller than a window are one window, and so are
+/// vectors; in color it is the mean over the channels.
+pub fn structural_similarity(a: &[f32], b: &[f32], shape: Shape) -> f64 {
     assert_eq!(a.len(), b.len(), "pixels");
-    let rows = a.len() / cols;
+    if !is_image(shape) {
+        return window_similarity(a.iter().zip(b).map(|(&a, &b)| (a.into(), b.into())));
+    }
+    let channels = a.chunks_exact(shape.area()).zip(b.chunks_exact(shape.area()));
+    let of_each = channels.map(|(a, b)| similarity_of_channel(a, b, shape));
+    of_each.sum::<f64>() / shape.channels as f64
+}
+
+fn similarity_of_channel(a: &[f32], b: &[f32], Shape { rows, cols, .. }: Shape) -> f64 {
     let (height, width) = (WINDOW.min(rows), WINDOW.min(cols));
     let places = (0..=rows - height).flat_map(|r| (0..=cols - width).map(move |c| (r, c)));
     let similarity = |(row, col): (usize, usize)| {
@@ -93,13 +106,13 @@ mod tests {
             (&b, 0.058_703_424_385_631_08, 0.199_469_905_711_434_78),
             (&near, 0.981_219_190_625_960_7, 0.003_986_057_866_127_252),
         ] {
-            let quality = Quality::of(&a, other, 10);
+            let quality = Quality::of(&a, other, Shape::new(1, 12, 10));
             assert!((quality.ssim - similarity).abs() < 1e-6, "{quality:?}");
             assert!((quality.mse - error).abs() < 1e-7, "{quality:?}");
         }
-        let same = Quality::of(&a, &a, 10);
+        let same = Quality::of(&a, &a, Shape::new(1, 12, 10));
         assert_eq!((same.mse, same.psnr), (0.0, 120.0));
         assert!((same.ssim - 1.0).abs() < 1e-12);
-        assert!(Quality::of(&[0.5; 4], &[0.5; 4], 2).ssim > 0.999);
+        assert!(Quality::of(&[0.5; 4], &[0.5; 4], Shape::new(1, 2, 2)).ssim > 0.999);
     }
 }

@@ -1,12 +1,15 @@
 //! Report of the inversion, in figures, words and pictures.
 
-use lapa::config::{Clip, ModelName, Norm, word_of};
+use lapa::config::{Clip, word_of};
+use lapa::model::{Layer, LayerInfo};
 use lapa_report::page::Table;
 use lapa_report::plot::{Picture, Pictures};
 use serde_json::{Value, json};
 
 use super::attacker::Attacker;
 use super::cases::{Case, Cases};
+use super::first_layer;
+use crate::scale::is_image;
 use crate::{Attack, AuditError, Exhibit, Finding, Options, Statement, Subject, Verdict};
 
 /// Images that are shown.
@@ -44,6 +47,9 @@ pub(super) fn finding(
         finding = finding.show(Exhibit::Text(text.into()));
     }
     finding = finding.show(Exhibit::Table(table(cases)));
+    if !is_image(attacker.shape) {
+        return Ok(finding);
+    }
     Ok(finding.show(pictures(subject, attacker, cases)?))
 }
 
@@ -129,22 +135,23 @@ fn verdict(subject: &Subject, options: &Options, cases: &Cases) -> (Verdict, Str
     }
 }
 
+fn is_group_norm(layer: &LayerInfo) -> bool {
+    matches!(layer.layer, Layer::GroupNorm { .. })
+}
+
 /// Explanations of the attack and of its limits.
 fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
-    let (model, learn) = (&subject.experiment.model, &subject.experiment.learn);
+    let learn = &subject.experiment.learn;
     let mut texts = vec![
         "The attacker knows all images of a device's batch but one, and subtracts their gradients \
          from the update. The gradient of one image remains, with the noise of the update multiplied \
          by the batch size. Labels are read from the gradient of the last layer.",
-        match model.name {
-            ModelName::Cnn => {
-                "Adam searches for an image whose gradient has the observed direction and that \
-                 varies little from pixel to pixel."
-            }
-            ModelName::Mlp | ModelName::Logistic => {
-                "The first layer is fully connected: its gradient contains a single image exactly, \
-                 so no search is needed. Adam searches for batches only."
-            }
+        if first_layer::is_fully_connected(&attacker.network) {
+            "The first layer is fully connected: its gradient contains a single image exactly, \
+             so no search is needed. Adam searches for batches only."
+        } else {
+            "Adam searches for an image whose gradient has the observed direction and that \
+             varies little from pixel to pixel."
         },
     ];
     if attacker.single_images_only {
@@ -153,10 +160,23 @@ fn explanations(subject: &Subject, attacker: &Attacker) -> Vec<&'static str> {
              were therefore not attacked; single images were attacked as a batch of one, over which \
              batch norm normalizes.",
         );
-    } else if model.name == ModelName::Cnn && model.norm == Norm::Group {
+    } else if attacker.network.layers().iter().any(is_group_norm) {
         texts.push(
             "Group norm hides the scale of the features, so the search ends in a wrong minimum more \
              often than without normalization.",
+        );
+    }
+    if !is_image(attacker.shape) {
+        texts.push(
+            "Records are vectors, not images: nothing can be shown as a picture, and no neighbors are \
+             known to be alike. SSIM compares all values of a record at once; it says how close the \
+             numbers are, not what an eye would see.",
+        );
+    }
+    if attacker.scale.is_some() {
+        texts.push(
+            "Errors count in units of the range that the test set has (of each column of a table, of each \
+             channel of an image), and what lies outside of it is cut to its ends.",
         );
     }
     if learn.clip == Clip::Device {
@@ -229,7 +249,7 @@ fn pictures(subject: &Subject, attacker: &Attacker, cases: &Cases) -> Result<Exh
     };
     let columns = ["original".to_string(), "class mean".to_string()];
     let columns = columns.into_iter().chain(shown.iter().map(name));
-    let mut pictures = Pictures::new("Reconstructed images", attacker.cols, columns);
+    let mut pictures = Pictures::new("Reconstructed images", attacker.shape, columns);
     for (i, image) in attacker.images.iter().enumerate().take(SHOWN) {
         let decibel = |psnr: f64| format!("{psnr:.1} dB");
         let (mean, quality) = attacker.class_mean(image);

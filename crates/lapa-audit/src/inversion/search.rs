@@ -1,9 +1,11 @@
 //! Looking for images whose gradient is the one that was seen.
 
+use lapa::model::Shape;
 use lapa::seed::Stream;
 use rand::RngExt;
 
 use super::matching::{Distance, Matcher, Observation};
+use crate::scale::is_image;
 
 /// Weights of the total variation that starts begin with, in turn. A large one first finds the
 /// shape and then the details; which of them gets furthest depends on the image.
@@ -12,7 +14,7 @@ const VARIATION: [f64; 3] = [0.3, 1.0, 0.1];
 const LAST_VARIATION: f64 = 0.01;
 /// Length of the first steps.
 const RATE: f64 = 0.1;
-/// Starts are random and dark, as most of a digit's image is.
+/// Starts are random; those of images are dark, as most of a digit's image is.
 const BRIGHTEST_START: f32 = 0.1;
 
 /// Search for images.
@@ -36,19 +38,20 @@ pub struct Found {
 }
 
 impl Search {
-    /// The best images of all starts; their rows have `cols` pixels.
+    /// The best images of all starts, each of this shape.
     pub fn run(
         &self,
         matcher: &mut Matcher,
         seen: &Observation<'_>,
-        cols: usize,
+        shape: Shape,
         rng: &mut Stream,
     ) -> Found {
         let pixels = matcher.pixels() * seen.labels.len();
+        let brightest = if is_image(shape) { BRIGHTEST_START } else { 1.0 };
         let mut best: Option<Found> = None;
         for variation in VARIATION.into_iter().cycle().take(self.starts.max(1) as usize) {
-            let start = (0..pixels).map(|_| BRIGHTEST_START * rng.random::<f32>()).collect();
-            let found = self.descend(matcher, seen, cols, start, variation);
+            let start = (0..pixels).map(|_| brightest * rng.random::<f32>()).collect();
+            let found = self.descend(matcher, seen, shape, start, variation);
             if best.as_ref().is_none_or(|best| found.objective < best.objective) {
                 best = Some(found);
             }
@@ -65,7 +68,7 @@ impl Search {
         &self,
         matcher: &mut Matcher,
         seen: &Observation<'_>,
-        cols: usize,
+        shape: Shape,
         start: Vec<f32>,
         variation: f64,
     ) -> Found {
@@ -82,7 +85,7 @@ impl Search {
             for (image, descent) in
                 images.chunks_exact(pixels).zip(descent.chunks_exact_mut(pixels))
             {
-                objective += add_variation(image, cols, weight, descent);
+                objective += add_variation(image, shape, weight, descent);
             }
             if objective < best.objective {
                 best.objective = objective;
@@ -103,14 +106,18 @@ impl Search {
     }
 }
 
-/// weight·(Σ |difference| of neighbors in rows and columns)/pixels; its derivative is added to
-/// `descent`.
-fn add_variation(image: &[f32], cols: usize, weight: f64, descent: &mut [f32]) -> f64 {
+/// weight·(Σ |difference| of neighbors in rows and columns of a channel)/pixels; its derivative is
+/// added to `descent`. Vectors have no neighbors.
+fn add_variation(image: &[f32], shape: Shape, weight: f64, descent: &mut [f32]) -> f64 {
+    if !is_image(shape) {
+        return 0.0;
+    }
+    let (cols, area) = (shape.cols, shape.area());
     let share = (weight / image.len() as f64) as f32;
     let mut sum = 0.0;
     for i in 0..image.len() {
         let right = (i % cols + 1 < cols).then_some(i + 1);
-        let below = Some(i + cols).filter(|&below| below < image.len());
+        let below = (i % area + cols < area).then_some(i + cols);
         for other in [right, below].into_iter().flatten() {
             let difference = image[other] - image[i];
             sum += f64::from(difference.abs());

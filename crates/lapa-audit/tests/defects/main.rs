@@ -35,6 +35,7 @@ fn learn() -> Learn {
         learning_rate: 0.1,
         momentum: 0.0,
         averaging: 0.0,
+        weight_decay: 0.0,
         clip: Clip::Sample,
         clip_norm: Some(1.0),
     }

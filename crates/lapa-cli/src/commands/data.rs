@@ -153,7 +153,7 @@ fn describe(
         return Err(Failure::usage(message));
     }
     let data = Data { classes, ..Data::named(known) };
-    let data = super::load_data(&data, Mode::choose(printing.quiet))?;
+    let data = super::load_data(&data.into(), Mode::choose(printing.quiet))?;
     let shape = data.train.shape;
     if let Some(path) = sheet {
         if shape.rows < 2 || shape.cols < 2 {
@@ -211,7 +211,7 @@ fn convert(
     let mode = Mode::choose(printing.quiet);
     let name = DataName::try_from(source.clone()).map_err(Failure::usage)?;
     let target = Target::try_from(target).map_err(Failure::usage)?;
-    let data = super::load_data(&Data { size, ..Data::named(name) }, mode)?;
+    let data = super::load_data(&Data { size, ..Data::named(name) }.into(), mode)?;
     let path = target.path().display();
     patiently(mode, &format!("writing {path}"), || target.write(&data))?;
     let (train, test) = (data.train.len(), data.test.len());
@@ -227,12 +227,14 @@ fn range(values: &Values) -> (&'static str, [f32; 2]) {
         let none = [f32::INFINITY, f32::NEG_INFINITY];
         values.fold(none, |[least, most], value| [least.min(value), most.max(value)])
     }
-    match values {
+    let ends = match values {
         Values::Bytes(bytes) | Values::Normalized(bytes, _) => {
-            ("bytes", ends(bytes.iter().map(|&byte| byte.into())))
+            ends(bytes.iter().map(|&byte| byte.into()))
         }
-        Values::Floats(floats) => ("floats", ends(floats.iter().copied())),
-    }
+        Values::Floats(floats) => ends(floats.iter().copied()),
+        Values::Halves(halves) => ends(halves.iter().map(|half| half.to_f32())),
+    };
+    (values.kind(), ends)
 }
 
 fn get(name: String, printing: &Printing) -> CommandResult {

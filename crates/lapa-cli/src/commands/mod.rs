@@ -11,6 +11,7 @@ mod explain;
 mod flower;
 mod init;
 mod link;
+mod model;
 mod partition;
 mod power;
 mod report;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use lapa::config::{ConfigError, Data, Experiment, Override, PartitionSpec};
-use lapa::data::{DataError, DataName, Dataset};
+use lapa::data::{DataError, DataName, Dataset, Inputs};
 use lapa::files::Folder;
 use lapa_study::execute::Datasets;
 
@@ -53,6 +54,8 @@ enum Command {
     Config(config::Command),
     #[command(subcommand)]
     Data(data::Command),
+    #[command(subcommand)]
+    Model(model::Command),
     Partition(partition::Arguments),
     Link(link::Arguments),
     Power(power::Arguments),
@@ -77,6 +80,7 @@ impl Lapa {
             Command::Init(arguments) => init::execute(arguments),
             Command::Config(command) => config::execute(command),
             Command::Data(command) => data::execute(command),
+            Command::Model(command) => model::execute(command),
             Command::Partition(arguments) => partition::execute(arguments),
             Command::Link(arguments) => link::execute(arguments),
             Command::Power(arguments) => power::execute(arguments),
@@ -127,9 +131,9 @@ fn create_folder(out: &Path) -> Result<Folder, Failure> {
 }
 
 /// Loads a data set, with progress.
-fn load_data(data: &Data, mode: Mode) -> Result<Dataset, DataError> {
+fn load_data(inputs: &Inputs, mode: Mode) -> Result<Dataset, DataError> {
     let mut progress = FetchProgress::new(mode);
-    data.load(&mut |event| progress.show(event))
+    inputs.load(&mut |event| progress.show(event))
 }
 
 /// Digits that need no file.
@@ -178,7 +182,7 @@ impl Source {
         let mut experiment = experiment(self.config.as_deref(), &changes)?;
         let mut data = self.load(std::slice::from_mut(&mut experiment), &changes, mode)?;
         // Unwrap safety: `load` has put it there.
-        let data = data.remove(&experiment.data).unwrap();
+        let data = data.remove(&experiment.inputs()).unwrap();
         Ok((experiment, data))
     }
 
@@ -197,20 +201,20 @@ impl Source {
             if replaced {
                 experiment.data = SYNTHETIC;
             }
-            if !data.contains_key(&experiment.data) {
-                let loaded = match load_data(&experiment.data, mode) {
+            if !data.contains_key(&experiment.inputs()) {
+                let loaded = match load_data(&experiment.inputs(), mode) {
                     Err(error) if may_replace => {
                         say(&format!("notice: {error}"));
                         say("notice: using the built-in synthetic digits instead");
                         (replaced, experiment.data) = (true, SYNTHETIC);
-                        load_data(&experiment.data, mode)?
+                        load_data(&experiment.inputs(), mode)?
                     }
                     result => result?,
                 };
-                data.insert(experiment.data.clone(), loaded);
+                data.insert(experiment.inputs(), loaded);
             }
             if quickstart {
-                let images = data[&experiment.data].train.len();
+                let images = data[&experiment.inputs()].train.len();
                 for notice in fit_sizes(&mut experiment.partition, changes, images) {
                     if !notices.contains(&notice) {
                         mode.notice(&notice);

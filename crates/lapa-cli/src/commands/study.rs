@@ -28,9 +28,10 @@ pub fn run_cells(
 ) -> Result<Executed, Failure> {
     let mut data = Datasets::new();
     for cell in cells {
-        let wanted = &cell.experiment().data;
-        if !data.contains_key(wanted) {
-            data.insert(wanted.clone(), load_data(wanted, mode)?);
+        let wanted = cell.experiment().inputs();
+        if !data.contains_key(&wanted) {
+            let loaded = load_data(&wanted, mode)?;
+            data.insert(wanted, loaded);
         }
     }
     run_loaded(cells, &data, out, threads, mode)
@@ -49,7 +50,7 @@ pub fn run_loaded(
     let cores = available_parallelism().map_or(1, usize::from);
     let threads = threads.map_or(cores, |threads| threads as usize);
     let works: Vec<f64> =
-        cells.iter().map(|cell| cell.work(&data[&cell.experiment().data])).collect();
+        cells.iter().map(|cell| cell.work(&data[&cell.experiment().inputs()])).collect();
     let open: BTreeMap<&str, f64> = {
         let done = Results::read(&store, cells);
         for unusable in done.unusable() {

@@ -74,6 +74,69 @@ fn the_paper_s_claim_is_refuted_with_exit_code_1() {
     assert!(folder.join("audits/small/audit.json").is_file());
 }
 
+/// An array in a file, as NumPy writes it.
+fn write_npy(path: &Path, descr: &str, dims: &[usize], bytes: &[u8]) {
+    let dims: Vec<String> = dims.iter().map(|dim| format!("{dim},")).collect();
+    let mut header =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", dims.join(" "));
+    header += &" ".repeat(63 - (header.len() + 10) % 64);
+    let head = [b"\x93NUMPY\x01\x00", &(header.len() as u16 + 1).to_le_bytes()[..]].concat();
+    fs::write(path, [&head, header.as_bytes(), b"\n", bytes].concat()).unwrap();
+}
+
+/// Color in bytes, and a table of floats below zero and far above one.
+#[test]
+fn color_and_tables_are_attacked_in_every_way() {
+    let place = TempDir::new().unwrap();
+    let color = place.path().join("arrays");
+    fs::create_dir(&color).unwrap();
+    for (name, count) in [("train", 120u32), ("test", 40)] {
+        let value = |i: u32, at: u32| match at % 3 == i % 3 {
+            true => 180 + (i * 7 + at * 3) % 60,
+            false => (i * 5 + at * 11) % 40,
+        };
+        let bytes: Vec<u8> =
+            (0..count).flat_map(|i| (0..192).map(move |at| value(i, at) as u8)).collect();
+        let labels: Vec<u8> = (0..count).map(|i| (i % 3) as u8).collect();
+        let x = color.join(format!("x_{name}.npy"));
+        write_npy(&x, "|u1", &[count as usize, 8, 8, 3], &bytes);
+        write_npy(&color.join(format!("y_{name}.npy")), "|u1", &[count as usize], &labels);
+    }
+    let row = |i: u32| {
+        let (class, spread) = (i % 3, f64::from(i * 37 % 100) / 100.0);
+        let class = f64::from(class);
+        format!("{:.3},{},{:.3}\n", spread - 3.0 * class, i % 3, 90.0 * spread + 40.0 * class)
+    };
+    let table = (0..300).map(row).collect::<String>();
+    fs::write(place.path().join("points.csv"), format!("x,label,y\n{table}")).unwrap();
+    for (name, data) in [("color", "npz:arrays"), ("table", "csv:points.csv")] {
+        let config = format!(
+            "data.name = '{data}'\nmodel.name = 'logistic'\nrun = {{ rounds = 3, seed = 3 }}\n\
+             partition = {{ scheme = 'iid', iid = {{ devices = 2 }} }}\nprivacy.epsilon = 2\n"
+        );
+        fs::write(place.path().join(format!("{name}.toml")), config).unwrap();
+        let mut run = lapa(place.path());
+        run.args(["run", &format!("{name}.toml"), "--out", name, "--quiet"]).assert().success();
+        let arguments = ["audit", name, "--quiet", "--format", "json"];
+        let findings = stdout_json(lapa(place.path()).args(arguments));
+        let findings = findings.as_array().unwrap();
+        let attacks: Vec<_> = findings.iter().map(|one| one["attack"].as_str().unwrap()).collect();
+        assert_eq!(
+            attacks,
+            ["mechanism", "canary", "ledger", "membership", "inversion", "leakage"],
+            "{name}"
+        );
+        for finding in findings {
+            assert_ne!(finding["verdict"], "refuted", "{name}: {finding}");
+        }
+        let page = fs::read_to_string(place.path().join(name).join("audit/audit.html")).unwrap();
+        assert_eq!(pages::check(&page), Ok(()));
+        assert_eq!(page.contains("Reconstructed images"), name == "color");
+        assert_eq!(page.contains("vectors, not images"), name == "table");
+        assert_eq!(page.contains("random dots in the dark part"), name == "color");
+    }
+}
+
 #[test]
 fn what_cannot_be_audited_is_refused_with_a_reason() {
     let place = place(CERTIFIED);

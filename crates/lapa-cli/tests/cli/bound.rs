@@ -4,13 +4,14 @@ use tempfile::TempDir;
 
 use super::*;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "rounds",
     "coordinates",
     "learning_rate",
     "squared_weights",
     "estimates",
     "estimated",
+    "known",
     "configured",
     "printed",
     "corrected",

@@ -8,6 +8,7 @@ mod bounds;
 mod config;
 mod data;
 mod explain;
+mod features;
 #[cfg(unix)]
 mod flower;
 #[cfg(unix)]

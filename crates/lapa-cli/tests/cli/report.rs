@@ -36,6 +36,34 @@ fn a_run_becomes_one_page_and_an_event_file() {
     assert!(time.len() == 10 && time.bytes().all(|byte| byte.is_ascii_digit()), "{name}");
 }
 
+/// A run of a version that did not record who loses.
+#[test]
+fn an_older_folder_has_a_page_without_classes() {
+    let place = finished();
+    let folder = place.path();
+    let page = |name: &str| {
+        lapa(folder).args(["report", "r", "--out", name]).assert().success();
+        fs::read_to_string(folder.join(name)).unwrap()
+    };
+    let page_of_today = page("new.html");
+    for words in ["Accuracy by class", "Accuracy by device", "simulation only", "class,taken_for_0"]
+    {
+        assert!(page_of_today.contains(words), "{words}");
+    }
+    let file = folder.join("r/summary.json");
+    let mut summary: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    for name in ["class_accuracy", "confusion", "device_accuracy"] {
+        summary.as_object_mut().unwrap().remove(name).unwrap();
+    }
+    fs::write(&file, summary.to_string()).unwrap();
+    for name in ["confusion", "classes", "devices"] {
+        fs::remove_file(folder.join(format!("r/plots/{name}.svg"))).unwrap();
+    }
+    let old = page("old.html");
+    assert_eq!(pages::check(&old), Ok(()));
+    assert!(old.contains("Test accuracy after each") && !old.contains("Accuracy by class"));
+}
+
 #[test]
 fn what_is_no_finished_run_is_refused_with_a_way_out() {
     let place = finished();

@@ -18,6 +18,10 @@ fn a_run_leaves_a_complete_folder() {
     write_small(place.path());
     let printed = stdout(lapa(place.path()).args(["run", "small.toml"]).assert());
     assert!(printed.contains("accuracy") && printed.contains("runs/small-1"), "{printed}");
+    for words in ["\nWorst class ", "most often taken for ", "\nWorst device ", "on its own labels"]
+    {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
     let folder = place.path().join("runs/small-1");
     assert_eq!(
         names(&folder),
@@ -35,8 +39,10 @@ fn a_run_leaves_a_complete_folder() {
         ]
     );
     let plots = folder.join("plots");
-    assert_eq!(names(&plots), ["accuracy.png", "accuracy.svg", "loss.png", "loss.svg"]);
-    for plot in ["accuracy", "loss"] {
+    let expected = ["accuracy", "classes", "confusion", "devices", "loss"];
+    let files = expected.iter().flat_map(|name| [format!("{name}.png"), format!("{name}.svg")]);
+    assert_eq!(names(&plots), files.collect::<Vec<_>>());
+    for plot in expected {
         let png = fs::read(plots.join(plot).with_extension("png")).unwrap();
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
         let svg = fs::read_to_string(plots.join(plot).with_extension("svg")).unwrap();

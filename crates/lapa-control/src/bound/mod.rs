@@ -6,11 +6,13 @@
 //! below 0, so that it says nothing (`tests/bound.rs`).
 //!
 //! [`RateCondition`] is the condition on the learning rate that comes with each. [`Estimates`] are
-//! its constants as a simulation finds them, and [`outside_theorem`] says what of an experiment the
+//! its constants as a simulation finds them, [`Known`] those that hold without one, and
+//! [`outside_theorem`] says what of an experiment the
 //! theorem does not cover.
 
 mod corrected;
 mod estimate;
+mod known;
 mod printed;
 mod rate;
 mod scope;
@@ -19,6 +21,7 @@ mod terms;
 
 pub use corrected::{contraction as corrected_contraction, corrected};
 pub use estimate::{EstimateError, Estimates, Point, Spread, curvature};
+pub use known::Known;
 pub use printed::{contraction as printed_contraction, printed};
 pub use rate::{RateCondition, RateLimit};
 pub use scope::outside_theorem;

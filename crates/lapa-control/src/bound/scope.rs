@@ -1,25 +1,38 @@
 //! Parts of an experiment that the theorem does not cover.
 
 use lapa::aggregate::RuleConfig;
-use lapa::config::{Access, Experiment, ModelName, Update};
+use lapa::config::{Access, Experiment, Update};
 use lapa::radio::Threshold;
 
-/// Reasons that the bound is no guarantee for this experiment, a sentence each. There is always one:
-/// no built-in model has a strongly convex loss.
+use super::known::{Known, is_softmax_regression};
+
+/// Reasons that the bound is no guarantee for this experiment, a sentence each. There is none for full,
+/// unclipped gradients of a strongly convex loss: softmax regression on features of norm 1 with weight
+/// decay.
 pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     let learn = &experiment.learn;
-    let mut reasons = vec![match experiment.model.name {
-        ModelName::Cnn | ModelName::Mlp => {
+    let known = Known::of(experiment);
+    let mut reasons = Vec::new();
+    match known {
+        Some(known) if known.convexity > 0.0 => {}
+        Some(_) => reasons.push(
+            "the loss of logistic regression is convex but not strongly convex without \
+             learn.weight_decay: μ and δ are estimates along one run, not constants, and the bound is \
+             not a guarantee"
+                .into(),
+        ),
+        None if is_softmax_regression(&experiment.model) => reasons.push(
+            "the loss of logistic regression is convex but not strongly convex: μ and δ are estimates \
+             along one run, not constants, and the bound is not a guarantee; model.features with \
+             learn.weight_decay has constants"
+                .into(),
+        ),
+        None => reasons.push(
             "the loss of this model is not strongly convex: L, μ and δ are estimates along one run, \
              not constants, and the bound is not a guarantee"
-                .to_owned()
-        }
-        ModelName::Logistic => {
-            "the loss of logistic regression is convex but not strongly convex: μ and δ are estimates \
-             along one run, not constants, and the bound is not a guarantee"
-                .to_owned()
-        }
-    }];
+                .into(),
+        ),
+    }
     if learn.update == Update::Epoch {
         reasons.push(
             "learn.update = \"epoch\" takes many local steps per round; the theorem assumes one \
@@ -39,7 +52,8 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
             learn.batch_fraction
         ));
     }
-    if let Some(norm) = learn.clip_norm {
+    let is_clipped = |norm: f64| known.is_none_or(|known| norm < known.gradient_norm);
+    if let Some(norm) = learn.clip_norm.filter(|&norm| is_clipped(norm)) {
         reasons.push(format!("learn.clip_norm = {norm}: the theorem assumes unclipped gradients"));
     }
     if !experiment.transmit.uplink.is_ideal() && !experiment.transmit.uplink.is_analog() {

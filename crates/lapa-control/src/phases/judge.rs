@@ -108,7 +108,7 @@ pub(super) fn rounds(
     let folder = run.folder().to_path_buf();
     let mut judged = Ok(());
     let end = lapa_report::run::execute(run, &mut |event| {
-        if let (RunEvent::Finishing, Some(chosen)) = (&event, chosen) {
+        if let (RunEvent::Finishing(_), Some(chosen)) = (&event, chosen) {
             judged = chosen.judge(&folder, on_event);
         }
         on_event(PhaseEvent::Run(event))

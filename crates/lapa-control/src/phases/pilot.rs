@@ -100,6 +100,8 @@ pub fn pilot_data(experiment: &Experiment, data: &Dataset) -> Result<Dataset, Ph
         return Ok(data.clone());
     }
     let digits = data::digits(data.train.len(), TEST_IMAGES);
+    let digits = digits.with_features(experiment.model.feature_map(), &mut |_| {});
+    let digits = digits.map_err(FederationError::from)?;
     let (shape, classes) = (data.train.shape, data.classes);
     if (digits.train.shape, digits.classes) == (shape, classes) {
         Ok(digits)

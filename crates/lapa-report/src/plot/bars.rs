@@ -6,11 +6,12 @@ use kuva::plot::BarPlot;
 use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use kuva::render::render::render_multiple;
+use kuva::render::render::{Scene, render_multiple};
 
 use super::axis::Axis;
-use super::figure::tick_format;
-use super::{PlotError, save, style};
+use super::figure::{percent_ticks, tick_format};
+use super::{PlotError, save, save_in, style};
+use lapa::files::Folder;
 
 /// Digits that the labels may have together; with longer ones only some bars are labeled.
 const LABEL_DIGITS: usize = 50;
@@ -26,6 +27,7 @@ pub struct StackedBars {
     legend: String,
     parts: Vec<String>,
     bars: Vec<(String, Vec<f64>)>,
+    percent: bool,
 }
 
 impl StackedBars {
@@ -44,6 +46,7 @@ impl StackedBars {
             legend: legend.into(),
             parts: parts.into_iter().collect(),
             bars: Vec::new(),
+            percent: false,
         }
     }
 
@@ -53,8 +56,24 @@ impl StackedBars {
         self
     }
 
+    /// The heights are shares in [0, 1], shown in percent.
+    pub fn percent(mut self) -> Self {
+        self.percent = true;
+        self
+    }
+
     /// Writes `stem.svg` and `stem.png`.
     pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], PlotError> {
+        save(self.scene(stem)?, stem)
+    }
+
+    /// Writes `name.svg` and `name.png` into an open folder.
+    pub(super) fn save_in(&self, folder: &Folder, name: &str) -> Result<[PathBuf; 2], PlotError> {
+        let stem = folder.path().join(name);
+        save_in(self.scene(&stem)?, folder, &stem)
+    }
+
+    fn scene(&self, stem: &Path) -> Result<Scene, PlotError> {
         let totals = self.bars.iter().map(|(_, heights)| heights.iter().sum::<f64>());
         if !totals.clone().any(|total| total > 0.0) {
             return Err(PlotError::NoPoints { stem: stem.into() });
@@ -71,16 +90,22 @@ impl StackedBars {
         }
         let plots: Vec<Plot> = vec![plot.into()];
         let look = &style::SINGLE;
-        let axis = Axis::vertical(totals.chain([0.0]), (0.0, f64::INFINITY), look.steps[1]);
+        let top = if self.percent { 1.0 } else { f64::INFINITY };
+        let axis = Axis::vertical(totals.chain([0.0]), (0.0, top), look.steps[1]);
+        let ticks = if self.percent { percent_ticks(&axis) } else { tick_format(&axis) };
         let layout = Layout::auto_from_plots(&plots);
         let layout = style::apply(layout, look, &self.title, &self.x_label, &self.y_label);
-        let layout = style::y_axis(layout, axis.low, axis.high, axis.step, tick_format(&axis));
-        let mut layout = style::legend(layout, self.legend_entries(), &self.legend);
+        let layout = style::y_axis(layout, axis.low, axis.high, axis.step, ticks);
+        let mut layout = if self.parts.len() > 1 {
+            style::legend(layout, self.legend_entries(), &self.legend)
+        } else {
+            layout
+        };
         if crowded {
             // Every bar has a tick mark, labeled or not: so many would be a black line.
             layout = layout.with_tick_length(0.0);
         }
-        save(render_multiple(plots, layout), stem)
+        Ok(render_multiple(plots, layout))
     }
 
     /// From the top down, as the parts are stacked.

@@ -67,8 +67,8 @@ fn rows(split: &Split) -> Vec<Vec<usize>> {
 fn bytes(split: &Split, sample: usize) -> Vec<u8> {
     match &split.values {
         Values::Bytes(bytes) | Values::Normalized(bytes, _) => bytes[split.places(sample)].to_vec(),
-        Values::Floats(floats) => {
-            let values = &floats[split.places(sample)];
+        Values::Floats(_) | Values::Halves(_) => {
+            let values = split.input(sample);
             let least = values.iter().copied().fold(f32::INFINITY, f32::min);
             let span = values.iter().copied().fold(f32::NEG_INFINITY, f32::max) - least;
             let byte = |&value: &f32| if span > 0.0 { 255.0 * (value - least) / span } else { 0.0 };

@@ -236,12 +236,7 @@ impl Figure {
         }
         let limits = if self.percent { (0.0, 1.0) } else { (f64::NEG_INFINITY, f64::INFINITY) };
         let axis = Axis::vertical(values, limits, steps);
-        let format = if self.percent {
-            let decimals = Axis { step: 100.0 * axis.step, ..axis }.decimals();
-            TickFormat::Custom(Arc::new(move |v| format!("{:.decimals$}%", 100.0 * v)))
-        } else {
-            tick_format(&axis)
-        };
+        let format = if self.percent { percent_ticks(&axis) } else { tick_format(&axis) };
         style::y_axis(layout, axis.low, axis.high, axis.step, format)
     }
 
@@ -265,6 +260,12 @@ pub(super) fn tick_format(axis: &Axis) -> TickFormat {
     } else {
         TickFormat::Fixed(axis.decimals())
     }
+}
+
+/// Shares in percent, with as many digits as the ticks need.
+pub(super) fn percent_ticks(axis: &Axis) -> TickFormat {
+    let decimals = Axis { step: 100.0 * axis.step, ..*axis }.decimals();
+    TickFormat::Custom(Arc::new(move |v| format!("{:.decimals$}%", 100.0 * v)))
 }
 
 /// One significant digit, as a decimal number unless that would be long.

@@ -2,6 +2,7 @@
 //!
 //! A thin layer: callers state what to show, this module how it looks.
 
+mod accuracy;
 mod axis;
 mod bars;
 mod canvas;
@@ -9,6 +10,7 @@ mod contact;
 mod drawing;
 mod figure;
 mod forest;
+mod heat;
 mod image;
 mod link;
 mod panels;
@@ -30,6 +32,7 @@ use kuva::render::render::Scene;
 
 use lapa::files::Folder;
 
+pub use accuracy::{plot_classes, plot_devices};
 pub use bars::StackedBars;
 pub use contact::contact_sheet;
 pub use figure::Figure;

@@ -1,15 +1,21 @@
-//! Small gray images in a grid.
+//! Small images in a grid.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use kuva::render::render::{PathData, Primitive, Scene, TextAnchor};
+use lapa::model::Shape;
 
 use super::svg::svg;
 use super::{PlotError, canvas, save, style};
 
-/// Shades from white to black; white is not drawn.
-const SHADES: usize = 24;
+/// Shades from white to black.
+const SHADES: u8 = 24;
+/// Shades of red, green and blue: more would make drawings of noise large.
+const COLORS: u8 = 12;
+/// The color of the sheet, which is not drawn.
+const WHITE: [u8; 3] = [0xFF; 3];
 /// Units per pixel of an image.
 const PIXEL: usize = 3;
 /// Room around the grid and between its parts.
@@ -17,35 +23,35 @@ const GAP: f64 = 12.0;
 /// Size of the text.
 const TEXT: u32 = 13;
 
-/// A grid of gray images of one size, with labels for rows and columns. Bright pixels are drawn
-/// dark, as ink on paper.
+/// A grid of images of one shape, with labels for rows and columns. Of images in color the first
+/// three channels are red, green and blue. Of others the first is drawn, bright pixels dark, as ink
+/// on paper.
 #[derive(Clone, Debug)]
 pub struct Pictures {
     title: String,
-    width: usize,
+    shape: Shape,
     columns: Vec<String>,
     rows: Vec<(String, Vec<Picture>)>,
 }
 
-/// A gray image and what stands below it.
+/// An image and what stands below it.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Row by row, in [0, 1]; what is outside of it, or no number, is drawn as the nearest shade.
+    /// Channel by channel and row by row, in [0, 1]; what is outside of it, or no number, is drawn as the nearest shade.
     pub pixels: Vec<f32>,
     /// May be empty.
     pub caption: String,
 }
 
 impl Pictures {
-    /// A grid without images yet, with what stands above its columns. Images are `width` pixels
-    /// wide. An empty title takes no room.
+    /// A grid without images yet, with what stands above its columns. An empty title takes no room.
     pub fn new(
         title: impl Into<String>,
-        width: usize,
+        shape: Shape,
         columns: impl IntoIterator<Item = String>,
     ) -> Self {
         let columns = columns.into_iter().collect();
-        Self { title: title.into(), width: width.max(1), columns, rows: Vec::new() }
+        Self { title: title.into(), shape, columns, rows: Vec::new() }
     }
 
     /// Adds a row of images and what stands before it.
@@ -70,8 +76,8 @@ impl Pictures {
             return Err(PlotError::NoPoints { stem: stem.into() });
         }
         let pictures = || self.rows.iter().flat_map(|(_, pictures)| pictures);
-        let height = pictures().map(|p| p.pixels.len().div_ceil(self.width)).max().unwrap_or(1);
-        let [image_width, image_height] = [self.width, height].map(|n| (n * PIXEL) as f64);
+        let [image_width, image_height] =
+            [self.shape.cols, self.shape.rows].map(|n| (n * PIXEL) as f64);
         let widest = |texts: &mut dyn Iterator<Item = &String>| {
             texts.map(|text| canvas::text_width(text, TEXT)).fold(0.0, f64::max)
         };
@@ -116,20 +122,33 @@ impl Pictures {
         Ok(scene)
     }
 
-    /// A path for each shade, of runs of equal pixels: images as such are not allowed on pages that
+    /// The color of a pixel.
+    fn color(&self, pixels: &[f32], at: usize) -> [u8; 3] {
+        let channel = |c: usize| pixels[c * self.shape.area() + at];
+        if self.shape.channels < 3 {
+            let shade = |pixel| 255 - byte(pixel, SHADES);
+            return [shade(channel(0)); 3];
+        }
+        [0, 1, 2].map(|c| byte(channel(c), COLORS))
+    }
+
+    /// A path for each color, of runs of equal pixels: images as such are not allowed on pages that
     /// stand alone.
     fn draw(&self, picture: &Picture, corner: [f64; 2], size: [f64; 2], scene: &mut Scene) {
         scene.add(canvas::rectangle(corner, size, "#FFFFFF", style::GRAY));
-        let mut paths = vec![String::new(); SHADES];
-        for (row, pixels) in picture.pixels.chunks(self.width).enumerate() {
+        let mut paths: BTreeMap<[u8; 3], String> = BTreeMap::new();
+        let (rows, cols) = (self.shape.rows, self.shape.cols);
+        for row in 0..rows {
+            let of = |col: usize| self.color(&picture.pixels, row * cols + col);
             let mut col = 0;
-            while col < pixels.len() {
-                let shade = shade(pixels[col]);
-                let run = pixels[col..].iter().take_while(|&&p| self::shade(p) == shade).count();
+            while col < cols {
+                let color = of(col);
+                let run = (col..cols).take_while(|&next| of(next) == color).count();
                 let (x, y, length) = (col * PIXEL, row * PIXEL, run * PIXEL);
-                if shade > 0 {
+                if color != WHITE {
+                    let path = paths.entry(color).or_default();
                     // Writing to a string cannot fail.
-                    let _ = write!(paths[shade], "M{x} {y}h{length}v{PIXEL}h-{length}z");
+                    let _ = write!(path, "M{x} {y}h{length}v{PIXEL}h-{length}z");
                 }
                 col += run;
             }
@@ -139,11 +158,11 @@ impl Pictures {
             title: None,
             extra_attrs: Some("shape-rendering=\"crispEdges\"".into()),
         });
-        for (shade, d) in paths.into_iter().enumerate().filter(|(_, d)| !d.is_empty()) {
-            let gray = 255 - 255 * shade / (SHADES - 1);
+        // From light to dark.
+        for ([r, g, b], d) in paths.into_iter().rev() {
             scene.add(Primitive::Path(Box::new(PathData {
                 d,
-                fill: Some(format!("#{gray:02X}{gray:02X}{gray:02X}").into()),
+                fill: Some(format!("#{r:02X}{g:02X}{b:02X}").into()),
                 stroke: "none".into(),
                 stroke_width: 0.0,
                 opacity: None,
@@ -154,7 +173,10 @@ impl Pictures {
     }
 }
 
-fn shade(pixel: f32) -> usize {
-    // No number becomes white, as a cast has it.
-    (pixel.clamp(0.0, 1.0) * (SHADES - 1) as f32).round() as usize
+/// The nearest of some shades, as a byte.
+fn byte(pixel: f32, shades: u8) -> u8 {
+    let last = shades - 1;
+    // No number becomes 0, as a cast has it.
+    let shade = (pixel.clamp(0.0, 1.0) * f32::from(last)).round() as u8;
+    (u16::from(shade) * 255 / u16::from(last)) as u8
 }

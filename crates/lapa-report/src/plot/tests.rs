@@ -1,5 +1,6 @@
 //! Plots as files: what must be in them, and what must not go wrong.
 
+mod accuracy;
 mod sheets;
 
 use std::fs;

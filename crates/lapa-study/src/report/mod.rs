@@ -3,6 +3,7 @@
 //! [`run`] is the page of a finished run, made with [`lapa_report::page`]. [`tensorboard`] writes a run's
 //! curves for TensorBoard.
 
+pub mod accuracy;
 mod crc32c;
 mod markdown;
 pub mod privacy;

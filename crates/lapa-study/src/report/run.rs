@@ -10,10 +10,13 @@ use lapa::run::{CheckedRun, Manifest, Summary, SwitchingRound, UnderNoised};
 
 use super::privacy::{PrivacyFigures, shares_records};
 use super::{Badge, Entry, Page, Table};
-use super::{ReportError, tensorboard, write};
+use super::{ReportError, accuracy, tensorboard, write};
 
-/// The drawings that a run leaves.
-const PLOTS: [&str; 4] = ["accuracy", "loss", "noise", "privacy"];
+/// The curves that a run leaves.
+const CURVES: [&str; 4] = ["accuracy", "loss", "noise", "privacy"];
+/// Its drawings of classes and of devices.
+const CLASSES: [&str; 2] = ["confusion", "classes"];
+const DEVICES: [&str; 1] = ["devices"];
 
 /// Devices listed one by one; of more, quantiles are shown.
 const MOST_DEVICES: usize = 60;
@@ -60,7 +63,8 @@ impl FinishedRun {
         page.section("Privacy");
         self.privacy(&mut page);
         page.section("Curves");
-        self.figures(&mut page)?;
+        self.figures(&mut page, &CURVES)?;
+        self.accuracy(&mut page)?;
         page.section("Cost").table(self.cost());
         if let Some(last) = self.0.records.last() {
             page.section("Devices in the last round");
@@ -77,6 +81,22 @@ impl FinishedRun {
         page.table(self.origin());
         page.details("Complete configuration", &self.0.experiment.to_toml());
         Ok(page.finish())
+    }
+
+    /// Accuracy by class and by device, of a run that recorded them.
+    fn accuracy(&self, page: &mut Page) -> Result<(), ReportError> {
+        let summary = &self.0.summary;
+        if let Some(matrix) = &summary.confusion {
+            page.section("Accuracy by class");
+            self.figures(page, &CLASSES)?;
+            accuracy::classes(page, matrix);
+        }
+        if let Some(devices) = &summary.device_accuracy {
+            page.section("Accuracy by device");
+            self.figures(page, &DEVICES)?;
+            accuracy::devices(page, devices);
+        }
+        Ok(())
     }
 
     /// The folder's name, also of `.`.
@@ -189,6 +209,13 @@ impl FinishedRun {
                      the receiver noise counts.{hidden}"
                 )
             }
+            "confusion" => {
+                "Test samples of each class (rows) by the class they were taken for (columns), in percent \
+                 of the row. The color grows with the root of the share, so that rare mistakes can be seen."
+                    .into()
+            }
+            "classes" => "Share of the test samples of each class that is classified correctly.".into(),
+            "devices" => "Accuracy of each device for its own mix of labels, the worst first.".into(),
             _ => {
                 let privacy = &self.0.summary.privacy;
                 let gap = if privacy.epsilon_claimed_worst >= privacy.epsilon_spent {
@@ -203,8 +230,8 @@ impl FinishedRun {
         }
     }
 
-    fn figures(&self, page: &mut Page) -> Result<(), ReportError> {
-        for name in PLOTS {
+    fn figures(&self, page: &mut Page, names: &[&str]) -> Result<(), ReportError> {
+        for name in names {
             let path = self.folder().join("plots").join(format!("{name}.svg"));
             // A plot without a single finite value was left out.
             if path.is_file() {

@@ -62,14 +62,16 @@ impl GlobalModel {
         }
     }
 
-    /// w ← w − λv with v ← m·v + Σ_k G_k·∇F_k: the paper's eq. (3) for m = 0.
+    /// w ← w − λv with v ← m·v + Σ_k G_k·∇F_k + c·w: the paper's eq. (3) for m = c = 0.
     ///
     /// Differs from the paper: server momentum m, without which one gradient per round at
-    /// λ = 0.01 needs more than a thousand rounds.
-    pub fn apply(&mut self, delta: &GlobalDelta, learning_rate: f64, momentum: f64) {
-        let (rate, momentum) = (learning_rate as f32, momentum as f32);
+    /// λ = 0.01 needs more than a thousand rounds; weight decay c, which makes a convex loss strongly
+    /// convex.
+    pub fn apply(&mut self, delta: &GlobalDelta, learning_rate: f64, momentum: f64, decay: f64) {
+        let (rate, momentum, decay) = (learning_rate as f32, momentum as f32, decay as f32);
+        let slope = |g: f32, w: f32| if decay == 0.0 { g } else { g + decay * w };
         for ((w, v), g) in self.parameters.iter_mut().zip(&mut self.velocity).zip(&delta.gradient) {
-            *v = momentum * *v + g;
+            *v = momentum * *v + slope(*g, *w);
             *w -= rate * *v;
         }
     }
@@ -96,6 +98,23 @@ mod tests {
         let mean = (3.0 + 5.0) / 2.0;
         let expected = 0.5 * (0.5 * mean + 0.5 * 10.0) + 0.5 * 2.0;
         assert_eq!((model.average[0], model.evaluated()[0]), (expected, expected));
+    }
+
+    /// Without data, c·‖w‖²/2 is what is minimized: w shrinks by 1 − λc in each round.
+    #[test]
+    fn weight_decay_is_the_gradient_of_the_squared_norm() {
+        let mut model = GlobalModel {
+            parameters: vec![8.0, -4.0],
+            velocity: vec![0.0; 2],
+            average: Vec::new(),
+            statistics: Vec::new(),
+        };
+        let delta = GlobalDelta { gradient: vec![0.0; 2] };
+        model.apply(&delta, 0.5, 0.0, 0.5);
+        assert_eq!(model.parameters, [6.0, -3.0]);
+        // v ← 0.5·v + c·w
+        model.apply(&delta, 0.5, 0.5, 0.5);
+        assert_eq!((model.velocity[0], model.parameters[0]), (5.0, 3.5));
     }
 
     #[test]

@@ -13,8 +13,9 @@ use crate::radio::settings::POWER_W;
 
 impl Default for ModelSpec {
     fn default() -> Self {
-        let (name, start) = Default::default();
-        Self { name, norm: norm(Profile::default(), name), start }
+        let (name, start, features, feature_norm, layers) = Default::default();
+        let norm = norm(Profile::default(), name);
+        Self { name, norm, start, features, feature_norm, layers }
     }
 }
 
@@ -32,6 +33,7 @@ impl Default for Learn {
             learning_rate: learning_rate(&DataName::default(), clip, update),
             momentum: momentum(update),
             averaging: averaging(clip, false),
+            weight_decay: 0.0,
             clip,
             clip_norm: clip_norm(clip, update, batch_fraction, 1),
         }
@@ -45,9 +47,10 @@ pub(super) fn batch_fraction(sampling: BatchSampling) -> f64 {
 
 pub(super) fn norm(profile: Profile, model: ModelName) -> Norm {
     match (model, profile) {
-        (ModelName::Cnn, Profile::Certified) => Norm::Group,
-        (ModelName::Cnn, Profile::Paper | Profile::Printed) => Norm::Batch,
-        (ModelName::Mlp | ModelName::Logistic, _) => Norm::None,
+        (ModelName::Resnet8, _) => Norm::Group,
+        (name, Profile::Certified) if name.has_norm() => Norm::Group,
+        (name, Profile::Paper | Profile::Printed) if name.has_norm() => Norm::Batch,
+        _ => Norm::None,
     }
 }
 

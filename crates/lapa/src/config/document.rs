@@ -108,12 +108,21 @@ impl<'a> Document<'a> {
         self.flags.contains_key(path)
     }
 
+    /// The flag that set this path, or a list that it lies in.
+    pub fn flag(&self, path: &str) -> Option<&'a Override> {
+        let ends = path.rmatch_indices('.').map(|(dot, _)| dot);
+        let mut paths = std::iter::once(path.len()).chain(ends).map(|end| &path[..end]);
+        paths.find_map(|path| self.flags.get(path).copied())
+    }
+
     /// The text of a value as the user wrote it.
     pub fn shown(&self, path: &str, value: &Spanned<DeValue>) -> &str {
-        match self.flags.get(path) {
-            Some(flag) => &flag.value,
-            None => self.text.get(value.span()).unwrap_or_default(),
-        }
+        let text = match (self.flags.get(path), self.flag(path)) {
+            (Some(flag), _) => return &flag.value,
+            (None, Some(flag)) => &flag.value,
+            (None, None) => self.text,
+        };
+        text.get(value.span()).unwrap_or_default()
     }
 
     /// An error at `path`: in the flag that set it, else at `span` of the file.
@@ -124,7 +133,7 @@ impl<'a> Document<'a> {
         message: String,
         help: Option<String>,
     ) -> ConfigError {
-        let place = match self.flags.get(path) {
+        let place = match self.flag(path) {
             Some(flag) => flag.place(),
             None => Place::File { name: self.file_name.into(), text: self.shared.clone(), span },
         };

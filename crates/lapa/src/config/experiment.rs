@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::aggregate::Aggregate;
 use super::control::Control;
 use super::privacy::Privacy;
-use crate::data::{Data, Dataset};
+use crate::data::{Data, Dataset, Inputs};
 use crate::device::{Batches, Learn, NoiseError, grid};
 use crate::model::ModelSpec;
 use crate::partition::{Partition, PartitionError, Scheme, Skew, deal};
@@ -63,6 +63,11 @@ pub(crate) const MANY_DEVICES: usize = 100;
 
 /// The parts of a run, as the experiment sets them.
 impl Experiment {
+    /// The data that it trains on.
+    pub fn inputs(&self) -> Inputs {
+        Inputs { data: self.data.clone(), features: self.model.feature_map() }
+    }
+
     /// The training set divided over devices that have no record in common, its features skewed.
     pub fn deal(&self, data: &mut Dataset) -> Result<Partition, PartitionError> {
         deal(&*self.partition.scheme, self.partition.skew(), data, self.run.seed)

@@ -99,8 +99,26 @@ pub(super) fn words(schema: &Value) -> Option<Vec<&str>> {
     alternatives(schema)?.iter().map(|word| word.get("const")?.as_str()).collect()
 }
 
+/// The types of a table that has a key `type`, each with the schema of its table.
+pub(super) fn types(schema: &Value) -> Option<Vec<(&str, &Value)>> {
+    let forms = alternatives(schema)?.iter();
+    forms.map(|form| Some((form["properties"]["type"]["const"].as_str()?, form))).collect()
+}
+
+/// The schema of the items of a list, which may be that of another list.
+pub(super) fn items(schema: &Value) -> &Value {
+    let items = &schema["items"];
+    let other =
+        items["$ref"].as_str().and_then(|place| FILE.pointer(place.trim_start_matches('#')));
+    other.unwrap_or(items)
+}
+
 /// Allowed values of a key, in words.
 pub(super) fn allowed(schema: &Value) -> String {
+    if let Some(types) = types(schema) {
+        let words: Vec<_> = types.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        return format!("a table with the key type, one of {}", words.join(", "));
+    }
     if let Some(words) = words(schema) {
         let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
         return format!("one of {}", quoted.join(", "));
@@ -131,7 +149,7 @@ pub(super) fn allowed(schema: &Value) -> String {
 }
 
 fn list(schema: &Value) -> String {
-    let items = allowed(&schema["items"]);
+    let items = allowed(items(schema));
     match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
         (Some(2), Some(2)) => format!("a pair [min, max], each {items}"),
         (Some(min), Some(max)) if min == max => format!("a list of {min}, each {items}"),

@@ -10,7 +10,7 @@ mod round_trip;
 mod template;
 
 use super::*;
-use crate::data::{DataName, Format};
+use crate::data::{DataName, FeatureNorm, Features, Format};
 use crate::partition::{Dirichlet, Iid, Mix, Scheme, Shards};
 use lapa_privacy::Adjacency;
 use lapa_privacy::allocate::{AllocatorConfig, Basis, LapaConfig, PidError, UniformConfig};
@@ -61,7 +61,14 @@ fn an_empty_file_gives_the_defaults() {
     assert_eq!(experiment.partition.scheme, Scheme::Mix(mix));
     assert_eq!(
         experiment.model,
-        ModelSpec { name: ModelName::Cnn, norm: Norm::Group, start: Start::Random }
+        ModelSpec {
+            name: ModelName::Cnn,
+            norm: Norm::Group,
+            start: Start::Random,
+            features: Features::None,
+            feature_norm: FeatureNorm::GroupUnit,
+            layers: Vec::new(),
+        }
     );
     let learn = Learn {
         update: Update::Gradient,
@@ -71,6 +78,7 @@ fn an_empty_file_gives_the_defaults() {
         learning_rate: 0.5,
         momentum: 0.9,
         averaging: 0.0,
+        weight_decay: 0.0,
         clip: Clip::Sample,
         clip_norm: Some(1.0),
     };
@@ -176,8 +184,8 @@ fn unknown_keys_get_the_nearest_one() {
     refuses(
         "learn.window = 3\n",
         "lapa.toml:1:7: unknown key `learn.window`: expected one of update, local_epochs, sampling, \
-         batch_fraction, learning_rate, momentum, averaging, clip, clip_norm\n  help: `window` \
-         belongs to [privacy.lapa]",
+         batch_fraction, learning_rate, momentum, averaging, weight_decay, clip, clip_norm\n  help: \
+         `window` belongs to [privacy.lapa]",
     );
     // The first mistake in the file comes first, whatever its section.
     assert_eq!(read("[run]\nx = 1\n[data]\ny = 2\n").unwrap_err().line_column(), Some((2, 1)));

@@ -4,7 +4,7 @@ use super::choice::path;
 use super::document::Document;
 use super::error::ConfigError;
 use super::moved::{alias, moved, withdrawn};
-use super::schema::{NONE, OPTIONAL, allowed, alternatives, properties, words};
+use super::schema::{NONE, OPTIONAL, allowed, alternatives, items, properties, types, words};
 use crate::partition::crowd;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -56,6 +56,10 @@ fn visit<'a>(
                 visit(table, inner, &path, mistakes);
                 continue;
             }
+            (Some(rule), DeValue::Array(list)) if types(items(rule)).is_some() => {
+                visit_list(list, items(rule), (&path, key), mistakes);
+                continue;
+            }
             (Some(rule), found) if allows(rule, found) => continue,
             (rule, _) => match (moved(&path), rule) {
                 (Some(now), _) => Kind::Moved(now),
@@ -67,6 +71,42 @@ fn visit<'a>(
     }
 }
 
+/// Visits a list of tables, each with the keys of its type. The number of a table, from 0, is its key.
+fn visit_list<'a>(
+    list: &'a [Spanned<DeValue<'a>>],
+    rule: &'a Value,
+    (name, key): (&str, &'a Spanned<Cow<'a, str>>),
+    mistakes: &mut Vec<Mistake<'a>>,
+) {
+    for (number, value) in list.iter().enumerate() {
+        let path = path(name, &number.to_string());
+        let mut refused = |path, value, rule| {
+            mistakes.push(Mistake { path, key, value, kind: Kind::Refused { rule } });
+        };
+        let Some(table) = value.get_ref().as_table() else {
+            refused(path, value, rule);
+            continue;
+        };
+        let word = table.get("type");
+        let known = types(rule).into_iter().flatten();
+        let form = known
+            .clone()
+            .find(|(known, _)| word.is_some_and(|word| word.get_ref().as_str() == Some(known)));
+        let Some((_, form)) = form else {
+            match word {
+                Some(word) => refused(format!("{path}.type"), word, rule),
+                None => refused(path, value, rule),
+            }
+            continue;
+        };
+        let required = form["required"].as_array().into_iter().flatten();
+        if required.filter_map(Value::as_str).any(|key| !table.contains_key(key)) {
+            refused(path.clone(), value, form);
+        }
+        visit(table, form, &path, mistakes);
+    }
+}
+
 impl Mistake<'_> {
     /// Place in the file; `None` in a flag.
     fn start(&self, document: &Document) -> Option<usize> {
@@ -74,7 +114,7 @@ impl Mistake<'_> {
             Kind::Refused { .. } => self.value.span(),
             Kind::Unknown { .. } | Kind::Moved(_) => self.key.span(),
         };
-        (!document.is_flagged(&self.path)).then_some(span.start)
+        document.flag(&self.path).is_none().then_some(span.start)
     }
 
     fn error(&self, document: &Document, root: &Value) -> ConfigError {
@@ -168,7 +208,9 @@ fn refused(document: &Document, rule: &Value, path: &str, value: &Spanned<DeValu
     let text = value.get_ref().as_str();
     let instead = text.and_then(|text| withdrawn(path, text)).map(Into::into);
     let help = instead.or_else(|| crowded(path, value.get_ref())).or_else(|| {
-        let guess = nearest(text?, words(rule).unwrap_or_default())?;
+        let types = || types(rule).map(|types| types.into_iter().map(|(word, _)| word).collect());
+        let known: Vec<&str> = words(rule).or_else(types).unwrap_or_default();
+        let guess = nearest(text?, known)?;
         Some(format!("did you mean \"{guess}\"?"))
     });
     document.error_at(path, value.span(), message, help)

@@ -150,6 +150,9 @@ fn npz(data: &Dataset, file: &mut File) -> io::Result<()> {
                     Values::Floats(floats) => {
                         pixels(floats, split, sample).flat_map(f32::to_le_bytes).collect()
                     }
+                    Values::Halves(halves) => pixels(halves, split, sample)
+                        .flat_map(|half| half.to_f32().to_le_bytes())
+                        .collect(),
                     Values::Bytes(bytes) | Values::Normalized(bytes, _) => {
                         pixels(bytes, split, sample).collect()
                     }
@@ -184,6 +187,9 @@ fn table(data: &Dataset, file: &mut File, is_test: Option<bool>) -> io::Result<(
         let values: Vec<String> = match &split.values {
             Values::Floats(floats) => {
                 floats[split.places(sample)].iter().map(f32::to_string).collect()
+            }
+            Values::Halves(halves) => {
+                halves[split.places(sample)].iter().map(ToString::to_string).collect()
             }
             Values::Bytes(bytes) | Values::Normalized(bytes, _) => {
                 bytes[split.places(sample)].iter().map(u8::to_string).collect()

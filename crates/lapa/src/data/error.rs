@@ -32,6 +32,14 @@ pub enum DataError {
         /// The value found and what is expected.
         problem: String,
     },
+    /// Features that cannot be had of these samples.
+    #[error("model.features = \"{features}\": {problem}")]
+    Features {
+        /// The features, in a word.
+        features: &'static str,
+        /// The value found and what is expected.
+        problem: String,
+    },
     /// The normalization has numbers for other samples.
     #[error(
         "`data.{key}` has {given} numbers, but samples are of {}: expected one number, or {expected}: one for \

@@ -40,6 +40,15 @@ pub enum FetchEvent {
         /// Bytes of the complete file.
         total: u64,
     },
+    /// Features of samples are computed.
+    Features {
+        /// The features, in a word.
+        features: &'static str,
+        /// Samples so far.
+        done: usize,
+        /// Samples of the split.
+        of: usize,
+    },
     /// A source, or a file in the cache, is no good.
     Rejected {
         /// The source, in words.

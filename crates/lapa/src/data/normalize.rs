@@ -129,7 +129,8 @@ impl<'a> Normalization<'a> {
                 let tables: Vec<_> = (0..self.parts).map(table).collect();
                 split.values = Values::Normalized(bytes.clone(), tables.into());
             }
-            Values::Normalized(..) => {}
+            // Seen as they should be already.
+            Values::Normalized(..) | Values::Halves(_) => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::fetch::io;
-use super::{DataError, DataName, Dataset, FileHash, Result, Split};
+use super::{DataError, DataName, Dataset, FeatureMap, FileHash, Result, Split};
 use crate::files;
 
 /// Most bytes of a file that is read whole, and of the values of a data set.
@@ -149,7 +149,7 @@ impl Parts {
             }
         }
         let (train, test) = (train.split, test.split);
-        let devices = devices.map(|names| numbered(&names));
-        Ok(Dataset { name, source, train, test, classes: found, hashes, devices })
+        let (devices, features) = (devices.map(|names| numbered(&names)), FeatureMap::default());
+        Ok(Dataset { name, source, train, test, classes: found, features, devices, hashes })
     }
 }

@@ -3,6 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
 use crate::shape::Shape;
 
 /// Values of samples, one sample after the other; shared by copies.
@@ -12,6 +15,8 @@ pub enum Values {
     Bytes(Arc<Vec<u8>>),
     /// Floats. A network sees them as they are.
     Floats(Arc<Vec<f32>>),
+    /// Floats of 16 bits, as of features. A network sees them as they are.
+    Halves(Arc<Vec<f16>>),
     /// Bytes that a network sees through tables.
     Normalized(Arc<Vec<u8>>, Tables),
 }
@@ -43,12 +48,19 @@ impl From<Vec<f32>> for Values {
     }
 }
 
+impl From<Vec<f16>> for Values {
+    fn from(halves: Vec<f16>) -> Self {
+        Self::Halves(halves.into())
+    }
+}
+
 impl Values {
     /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) | Self::Normalized(bytes, _) => bytes.len(),
             Self::Floats(floats) => floats.len(),
+            Self::Halves(halves) => halves.len(),
         }
     }
 
@@ -61,7 +73,16 @@ impl Values {
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bytes(bytes) | Self::Normalized(bytes, _) => Some(bytes),
-            Self::Floats(_) => None,
+            Self::Floats(_) | Self::Halves(_) => None,
+        }
+    }
+
+    /// Kind of the values, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bytes(_) | Self::Normalized(..) => "bytes",
+            Self::Floats(_) => "floats",
+            Self::Halves(_) => "halves",
         }
     }
 
@@ -73,10 +94,11 @@ impl Values {
         match (self, others) {
             (Self::Bytes(a), Self::Bytes(b)) => [&***a, &***b].concat().into(),
             (Self::Floats(a), Self::Floats(b)) => [&***a, &***b].concat().into(),
+            (Self::Halves(a), Self::Halves(b)) => [&***a, &***b].concat().into(),
             (Self::Normalized(a, tables), Self::Normalized(b, _)) => {
                 Self::Normalized([&***a, &***b].concat().into(), tables.clone())
             }
-            _ => panic!("bytes and floats do not join"),
+            _ => panic!("{} and {} do not join", self.kind(), others.kind()),
         }
     }
 
@@ -90,6 +112,7 @@ impl Values {
         match self {
             Self::Bytes(bytes) => copy(bytes, parts).into(),
             Self::Floats(floats) => copy(floats, parts).into(),
+            Self::Halves(halves) => copy(halves, parts).into(),
             Self::Normalized(bytes, tables) => {
                 Self::Normalized(copy(bytes, parts).into(), tables.clone())
             }
@@ -138,17 +161,23 @@ impl Split {
 
     /// Sample `i` as a network sees it.
     pub fn input(&self, i: usize) -> Vec<f32> {
+        let mut input = vec![0.0; self.shape.len()];
+        self.copy_input(i, &mut input);
+        input
+    }
+
+    /// Writes sample `i` as a network sees it.
+    pub(crate) fn copy_input(&self, i: usize, input: &mut [f32]) {
         let places = self.places(i);
         match &self.values {
             Values::Bytes(bytes) => {
-                bytes[places].iter().map(|&byte| f32::from(byte) * (1.0 / 255.0)).collect()
+                for (value, &byte) in input.iter_mut().zip(&bytes[places]) {
+                    *value = f32::from(byte) * (1.0 / 255.0);
+                }
             }
-            Values::Floats(floats) => floats[places].to_vec(),
-            Values::Normalized(bytes, tables) => {
-                let mut seen = vec![0.0; places.len()];
-                look_up(tables, &bytes[places], &mut seen);
-                seen
-            }
+            Values::Floats(floats) => input.copy_from_slice(&floats[places]),
+            Values::Halves(halves) => halves[places].convert_to_f32_slice(input),
+            Values::Normalized(bytes, tables) => look_up(tables, &bytes[places], input),
         }
     }
 

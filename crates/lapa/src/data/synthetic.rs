@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::glyphs::GLYPHS;
-use super::{CLASSES, DataName, Dataset, FileHash, Split};
+use super::{CLASSES, DataName, Dataset, FeatureMap, FileHash, Split};
 use crate::files;
 use crate::seed::{self, Purpose, Stream};
 use crate::shape::Shape;
@@ -43,6 +43,7 @@ pub fn dataset(train: usize, test: usize) -> Dataset {
         train,
         test,
         classes: CLASSES,
+        features: FeatureMap::default(),
         hashes: hashes.into(),
         devices: None,
     }

@@ -349,6 +349,7 @@ mod tests {
             learning_rate: 0.25,
             momentum: 0.0,
             averaging: 0.0,
+            weight_decay: 0.0,
             clip,
             clip_norm: None,
         }

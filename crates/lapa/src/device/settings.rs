@@ -28,6 +28,11 @@ pub struct Learn {
     /// means the latest alone. It costs no privacy. The default follows privacy.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub averaging: f64,
+    /// Weight decay: the base station adds weight_decay · w, the gradient of weight_decay·‖w‖²/2, to the
+    /// gradient of every round. It reads no record, so it costs no privacy. Not in the paper.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 1), extend("default" = 0.0))]
+    pub weight_decay: f64,
     /// Vector that is clipped to clip_norm. The default follows profile.
     pub clip: Clip,
     /// Clipping norm C; not with clip = "none". The default follows clip, update, local_epochs and
@@ -35,6 +40,10 @@ pub struct Learn {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1e-6, max = 1e12))]
     pub clip_norm: Option<f64>,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// Upload of a device.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::calibration::Images;
-use super::{Batch, Evaluation, Network, Worker};
+use super::{Batch, Confusion, Network, Worker};
 use crate::data::Split;
 use crate::pool::{Pool, Threads};
 
@@ -19,6 +19,16 @@ pub(crate) struct Evaluator {
     calibration: Option<Images>,
     pool: Pool<Worker>,
     warning: Option<String>,
+}
+
+/// Results on all test images.
+pub(crate) struct Results {
+    /// Share of the images that are classified correctly.
+    pub accuracy: f64,
+    /// Mean loss.
+    pub loss: f64,
+    /// Images by class and prediction; `None` where one has no prediction.
+    pub confusion: Option<Confusion>,
 }
 
 impl Evaluator {
@@ -71,24 +81,31 @@ impl Evaluator {
         self.warning.take()
     }
 
-    /// Accuracy and mean loss. With batch norm, `statistics` become those of the calibration images
+    /// Results on the test images. With batch norm, `statistics` become those of the calibration images
     /// under `parameters`: the base station holds these images, so nothing but the noisy gradient
     /// has to leave a device.
-    pub fn evaluate(&self, parameters: &[f32], statistics: &mut Vec<f32>) -> (f64, f64) {
+    pub fn evaluate(&self, parameters: &[f32], statistics: &mut Vec<f32>) -> Results {
         if let Some(images) = &self.calibration {
             *statistics = self.statistics(images, parameters, statistics.len());
         }
         let statistics = &*statistics;
-        let results: Vec<Evaluation> = self.for_each_block(&self.test, |worker, batch| {
-            worker.evaluate(parameters, statistics, batch)
+        let blocks = self.for_each_block(&self.test, |worker, batch| {
+            let (mut loss, mut pairs) = (0.0, Vec::with_capacity(batch.samples.len()));
+            worker.judge(parameters, statistics, batch, &mut |label, sample| {
+                loss += f64::from(sample.loss);
+                pairs.push((label, sample.predicted));
+            });
+            (loss, pairs)
         });
-        let (mut correct, mut loss) = (0, 0.0);
-        for result in results {
-            correct += result.correct;
-            loss += result.loss_sum;
-        }
+        let pairs = || blocks.iter().flat_map(|(_, pairs)| pairs).copied();
+        let correct = pairs().filter(|(label, taken)| *taken == Some((*label).into())).count();
+        let loss = blocks.iter().fold(0.0, |sum, (loss, _)| sum + loss);
         let count = self.test.numbers.len() as f64;
-        (correct as f64 / count, loss / count)
+        Results {
+            accuracy: correct as f64 / count,
+            loss: loss / count,
+            confusion: Confusion::of(self.network.classes(), pairs()),
+        }
     }
 
     /// Batch-norm statistics over all of `images`.

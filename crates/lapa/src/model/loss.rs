@@ -4,16 +4,16 @@
 pub(super) struct SampleLoss {
     /// −ln softmax(logits)\[label\]
     pub loss: f32,
-    /// True if the largest logit is the label's (the first one on ties).
-    pub correct: bool,
+    /// The class of the largest logit (the first one on ties); `None` if no logit is a number.
+    pub predicted: Option<usize>,
 }
 
 /// The loss of one sample.
 pub(super) fn cross_entropy(logits: &[f32], label: usize) -> SampleLoss {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f32 = logits.iter().map(|&z| (z - max).exp()).sum();
-    let best = logits.iter().position(|&z| z == max);
-    SampleLoss { loss: sum.ln() - (logits[label] - max), correct: best == Some(label) }
+    let predicted = logits.iter().position(|&z| z == max);
+    SampleLoss { loss: sum.ln() - (logits[label] - max), predicted }
 }
 
 /// The loss of one sample; `delta` becomes `scale` times its gradient in the logits,

@@ -21,23 +21,35 @@ impl Footprint {
     }
 
     /// Adds a layer, or convolution, pooling and relu `fused` into one.
-    pub(super) fn add(&mut self, layer: Layer, fused: bool, input: Shape, output: Shape) {
+    pub(super) fn add(&mut self, layer: &Layer, fused: bool, input: Shape, output: Shape) {
         // Outputs and their gradients; positions of maxima are half as wide.
         let values = floats(&[2, output.len()]);
         let positions = floats(&[output.len()]) / 2;
-        let (per_sample, fixed) = match layer {
+        let (per_sample, fixed) = match *layer {
             Layer::Conv { .. } if fused => {
                 // Lists of active cells, and one image.
                 (values + positions, floats(&[5, output.len()]) + floats(&[input.len()]))
             }
-            Layer::Conv { kernel, .. } => {
-                (values, floats(&[input.channels, kernel, kernel, output.area()]))
+            Layer::Conv { kernel, padding, .. } => {
+                // Columns, or the sample and its gradient with padding; packed weights.
+                let side = |length: usize| length + 2 * (padding + kernel) + 8;
+                let padded = |s: Shape| floats(&[s.channels, side(s.rows), side(s.cols)]);
+                let columns = floats(&[input.channels, kernel, kernel, output.area()]);
+                let weights = floats(&[3, output.channels, input.channels, kernel, kernel]);
+                let fixed = columns.saturating_add(padded(input)).saturating_add(padded(output));
+                (values, fixed.saturating_add(weights))
             }
-            Layer::MaxPool => (values + positions, 0),
+            Layer::MaxPool { .. } => (values + positions, 0),
             Layer::BatchNorm => (values, floats(&[4, output.len()])),
             Layer::GroupNorm { groups } => (values + floats(&[2, groups]), 0),
             Layer::Linear { outputs } => (values + floats(&[outputs]), 0),
-            Layer::Relu | Layer::Tanh => (values, 0),
+            // Beside what its layers take, each path has a copy of the input, and its gradient.
+            Layer::Residual { .. } => (values + floats(&[4, input.len()]), 0),
+            Layer::AveragePool { .. }
+            | Layer::GlobalAveragePool
+            | Layer::Relu
+            | Layer::Tanh
+            | Layer::Gelu => (values, 0),
         };
         self.per_sample = self.per_sample.saturating_add(per_sample);
         self.fixed = self.fixed.saturating_add(fixed);

@@ -8,6 +8,8 @@
 //! nothing of its own (a matrix product still asks for a packing buffer).
 
 mod calibration;
+mod chain;
+mod confusion;
 mod evaluate;
 mod function;
 mod gemm;
@@ -17,6 +19,7 @@ mod loss;
 mod memory;
 mod network;
 mod op;
+mod plan;
 mod pretrain;
 mod sample_clip;
 mod spec;
@@ -24,16 +27,17 @@ mod worker;
 mod zoo;
 
 pub(crate) use calibration::Images;
-pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator};
+pub use confusion::{Confusion, Mistake};
+pub(crate) use evaluate::{EVALUATION_BLOCK, Evaluator, Results};
 pub use function::Function;
 pub use gemm::matrix_product;
 pub(crate) use kernels::add_scaled;
 pub use kernels::in_use as kernels_in_use;
 pub use layer::{Layer, ModelError, Shape};
 pub use memory::Footprint;
-pub use network::{Kernels, Network, Tensor};
+pub use network::{Kernels, LayerInfo, Network, Tensor};
 pub(crate) use pretrain::{DIGITS, pretrain};
 pub use sample_clip::{BLOCK, Blocks, MOST_SAMPLES, SampleClip};
 pub use spec::{ModelName, ModelSpec, Norm, Start};
 pub use worker::{Batch, Clipped, Evaluation, Worker};
-pub use zoo::{cnn, layers, logistic, mlp, network};
+pub use zoo::{cifar_cnn, cnn, cnn_tanh, layers, logistic, mlp, network, resnet8};

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use rand::RngExt;
 
+use super::chain::OpSlot;
 use super::layer::{Layer, ModelError, Shape};
 use super::memory::Footprint;
-use super::op::{self, Op};
+use super::plan::{Init, Plan};
 use crate::seed::Stream;
 
 /// Code that computes a network.
@@ -30,33 +31,30 @@ pub struct Tensor {
     pub range: Range<usize>,
 }
 
+/// A layer of a network, as it is described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerInfo {
+    /// Position in the list, from 0; `2.1` is the second layer of the block in the third place,
+    /// `2.shortcut.0` the convolution beside it.
+    pub place: String,
+    /// The layer.
+    pub layer: Layer,
+    /// Its input.
+    pub input: Shape,
+    /// Its output.
+    pub output: Shape,
+    /// Its parameters. Those of a block are counted at the layers inside it.
+    pub parameters: usize,
+    /// Multiply-adds of its outputs for one sample, as if no padding and no zeros were left out.
+    pub multiply_adds: u64,
+}
+
 /// A model: ops, and where their parameters lie.
 pub struct Network {
     pub(super) input: Shape,
     pub(super) classes: usize,
     pub(super) ops: Vec<OpSlot>,
-    tensors: Vec<Tensor>,
-    statistics_tensors: Vec<Tensor>,
-    init: Vec<(Range<usize>, Init)>,
-    parameter_count: usize,
-    statistics_count: usize,
-    mixes_samples: bool,
-    footprint: Footprint,
-}
-
-/// A op and its share of the parameters and statistics.
-pub(super) struct OpSlot {
-    pub op: Box<dyn Op>,
-    pub parameters: Range<usize>,
-    pub statistics: Range<usize>,
-}
-
-/// Initial values of a range of parameters.
-#[derive(Clone, Copy)]
-enum Init {
-    Constant(f32),
-    /// Uniform in ±bound.
-    Uniform(f32),
+    plan: Plan,
 }
 
 impl Network {
@@ -71,112 +69,35 @@ impl Network {
         layers: &[Layer],
         kernels: Kernels,
     ) -> Result<Self, ModelError> {
-        let mut network = Self {
-            input,
-            classes: 0,
-            ops: Vec::new(),
-            tensors: Vec::new(),
-            statistics_tensors: Vec::new(),
-            init: Vec::new(),
-            parameter_count: 0,
-            statistics_count: 0,
-            mixes_samples: layers.contains(&Layer::BatchNorm),
-            footprint: Footprint::of_input(input),
-        };
-        let mut shape = input;
-        let mut index = 0;
-        while index < layers.len() {
-            let outputs = |layer: Layer, input: Shape, index: usize| {
-                layer.output(input).map_err(|reason| ModelError { index, layer, input, reason })
-            };
-            let layer = layers[index];
-            let output = outputs(layer, shape, index)?;
-            network.declare(index, layer, shape);
-            if kernels == Kernels::Fast
-                && let Some(op) = fuse(&layers[index..], shape)
-            {
-                let pooled = outputs(Layer::MaxPool, output, index + 1)?;
-                network.footprint.add(layer, true, shape, pooled);
-                network.push(op);
-                shape = pooled;
-                index += 3;
-                continue;
-            }
-            network.footprint.add(layer, false, shape, output);
-            network.push(plain_op(layer, shape, output));
-            shape = output;
-            index += 1;
-        }
-        network.classes = shape.len();
-        Ok(network)
-    }
-
-    fn push(&mut self, op: Box<dyn Op>) {
-        let parameters = self.parameter_count - op.parameter_count()..self.parameter_count;
-        let first = self.statistics_count;
-        self.statistics_count += op.statistics_count();
-        self.ops.push(OpSlot { op, parameters, statistics: first..self.statistics_count });
-    }
-
-    /// Adds the tensors of a layer. Weights and biases of conv and linear start uniform in
-    /// ±1/√fan-in, scales at 1 and shifts at 0: PyTorch's defaults.
-    fn declare(&mut self, index: usize, layer: Layer, input: Shape) {
-        let mut add = |role: &str, shape: Vec<usize>, init: Init| {
-            let first = self.parameter_count;
-            self.parameter_count += shape.iter().product::<usize>();
-            let range = first..self.parameter_count;
-            self.init.push((range.clone(), init));
-            self.tensors.push(Tensor { name: format!("{index}.{role}"), shape, range });
-        };
-        match layer {
-            Layer::Conv { channels, kernel } => {
-                let fan_in = input.channels * kernel * kernel;
-                let bound = Init::Uniform(1.0 / (fan_in as f32).sqrt());
-                add("conv.weight", vec![channels, input.channels, kernel, kernel], bound);
-                add("conv.bias", vec![channels], bound);
-            }
-            Layer::Linear { outputs } => {
-                let bound = Init::Uniform(1.0 / (input.len() as f32).sqrt());
-                add("linear.weight", vec![outputs, input.len()], bound);
-                add("linear.bias", vec![outputs], bound);
-            }
-            Layer::BatchNorm | Layer::GroupNorm { .. } => {
-                add("norm.weight", vec![input.channels], Init::Constant(1.0));
-                add("norm.bias", vec![input.channels], Init::Constant(0.0));
-            }
-            Layer::MaxPool | Layer::Relu | Layer::Tanh => {}
-        }
-        if layer == Layer::BatchNorm {
-            let first = self.statistics_count;
-            for (role, at) in [("mean", first), ("mean_square", first + input.channels)] {
-                self.statistics_tensors.push(Tensor {
-                    name: format!("{index}.norm.{role}"),
-                    shape: vec![input.channels],
-                    range: at..at + input.channels,
-                });
-            }
-        }
+        let mut plan = Plan::new(input, kernels);
+        let (ops, output) = plan.path("", layers, input, (0, 0))?;
+        Ok(Self { input, classes: output.len(), ops, plan })
     }
 
     /// Length q of the parameter vector.
     pub fn parameter_count(&self) -> usize {
-        self.parameter_count
+        self.plan.parameter_count
     }
 
     /// Length of the statistics vector: per batch norm layer, mean and mean square per channel.
     /// Both average linearly over batches and devices. 0 without batch norm.
     pub fn statistics_count(&self) -> usize {
-        self.statistics_count
+        self.plan.statistics_count
     }
 
     /// Named parts of the parameter vector, in order.
     pub fn tensors(&self) -> &[Tensor] {
-        &self.tensors
+        &self.plan.tensors
     }
 
     /// Named parts of the statistics vector, in order.
     pub fn statistics_tensors(&self) -> &[Tensor] {
-        &self.statistics_tensors
+        &self.plan.statistics_tensors
+    }
+
+    /// The layers, in order; those of a block follow it.
+    pub fn layers(&self) -> &[LayerInfo] {
+        &self.plan.layers
     }
 
     /// Values per input.
@@ -191,19 +112,19 @@ impl Network {
 
     /// Memory of a worker.
     pub fn footprint(&self) -> Footprint {
-        self.footprint
+        self.plan.footprint
     }
 
     /// True if a sample's gradient depends on the others of its batch (batch norm): then there
     /// are no per-sample gradients to clip.
     pub fn mixes_samples(&self) -> bool {
-        self.mixes_samples
+        self.plan.mixes_samples
     }
 
     /// Random initial parameters.
     pub fn initial_parameters(&self, rng: &mut Stream) -> Vec<f32> {
-        let mut parameters = vec![0.0; self.parameter_count];
-        for (range, init) in &self.init {
+        let mut parameters = vec![0.0; self.plan.parameter_count];
+        for (range, init) in &self.plan.init {
             for value in &mut parameters[range.clone()] {
                 *value = match *init {
                     Init::Constant(constant) => constant,
@@ -212,27 +133,5 @@ impl Network {
             }
         }
         parameters
-    }
-}
-
-/// The fused op for conv + pool + relu at the front of `layers`, where there is one.
-fn fuse(layers: &[Layer], input: Shape) -> Option<Box<dyn Op>> {
-    #[cfg(target_arch = "x86_64")]
-    if let [Layer::Conv { channels, kernel }, Layer::MaxPool, Layer::Relu, ..] = *layers {
-        return op::ConvPoolRelu::new(input, channels, kernel)
-            .map(|op| Box::new(op) as Box<dyn Op>);
-    }
-    None
-}
-
-fn plain_op(layer: Layer, input: Shape, output: Shape) -> Box<dyn Op> {
-    match layer {
-        Layer::Conv { kernel, .. } => Box::new(op::Conv { input, output, kernel }),
-        Layer::MaxPool => Box::new(op::MaxPool { input }),
-        Layer::Relu => Box::new(op::Relu { len: input.len() }),
-        Layer::Tanh => Box::new(op::Tanh { len: input.len() }),
-        Layer::BatchNorm => Box::new(op::BatchNorm { shape: input }),
-        Layer::GroupNorm { groups } => Box::new(op::GroupNorm { shape: input, groups }),
-        Layer::Linear { outputs } => Box::new(op::Linear { inputs: input.len(), outputs }),
     }
 }

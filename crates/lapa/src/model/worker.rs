@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::kernels::{PADDING, scale_pixels};
-use super::loss::{cross_entropy, cross_entropy_gradient};
+use half::slice::HalfFloatSliceExt;
+
+use super::chain::Chain;
+use super::kernels::scale_pixels;
+use super::loss::{SampleLoss, cross_entropy, cross_entropy_gradient};
 use super::network::Network;
-use super::op::{Pass, Saved};
 use super::sample_clip::{BLOCK, SampleClip};
 use crate::data::{Split, Values, look_up};
 
@@ -42,25 +44,15 @@ pub struct Evaluation {
 /// Computes gradients of one network in one thread.
 pub struct Worker {
     network: Arc<Network>,
-    /// `activations[s]` are the inputs of op s; the last ones are the logits.
-    activations: Vec<Vec<f32>>,
-    /// ∂loss/∂activations.
-    deltas: Vec<Vec<f32>>,
-    saved: Vec<Saved>,
+    chain: Chain,
     statistics: Vec<f32>,
 }
 
 impl Worker {
     /// A worker; its memory grows with the first batches.
     pub fn new(network: Arc<Network>) -> Self {
-        let ops = network.ops.len();
-        Self {
-            activations: vec![Vec::new(); ops + 1],
-            deltas: vec![Vec::new(); ops + 1],
-            saved: (0..ops).map(|_| Saved::default()).collect(),
-            statistics: vec![0.0; network.statistics_count()],
-            network,
-        }
+        let statistics = vec![0.0; network.statistics_count()];
+        Self { chain: Chain::default(), statistics, network }
     }
 
     /// gradient = the mean gradient of the batch; returns its mean loss.
@@ -71,15 +63,7 @@ impl Worker {
         let n = batch.samples.len();
         self.forward(parameters, batch);
         let loss = self.loss_gradient(batch, 1.0 / n as f32);
-        for s in (0..self.network.ops.len()).rev() {
-            let slot = &self.network.ops[s];
-            let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
-            let saved = &mut self.saved[s];
-            slot.op.gradient(pass, saved, &mut gradient[slot.parameters.clone()]);
-            if s > 0 {
-                slot.op.backward(&parameters[slot.parameters.clone()], pass, dx, saved);
-            }
-        }
+        self.chain.gradient(&self.network.ops, parameters, n, gradient);
         loss
     }
 
@@ -107,15 +91,8 @@ impl Worker {
         }
         self.forward(parameters, batch);
         let loss = self.loss_gradient(batch, 1.0);
-        let ops = &self.network.ops;
-        for s in (1..ops.len()).rev() {
-            let slot = &ops[s];
-            let (pass, dx) = split(n, &self.activations, &mut self.deltas, s);
-            slot.op.backward(&parameters[slot.parameters.clone()], pass, dx, &mut self.saved[s]);
-        }
-        for (slot, saved) in ops.iter().zip(&mut self.saved) {
-            slot.op.begin_clipped(saved);
-        }
+        self.chain.backward(&self.network.ops, parameters, n);
+        self.chain.begin_clipped(&self.network.ops);
         let mut report = Clipped { loss, clipped: 0, dropped: 0 };
         let (mut first, mut index) = (0, 0);
         while first < n {
@@ -123,9 +100,7 @@ impl Worker {
             self.add_block(n, first..end, clip, &mut report);
             (first, index) = (end, index + 1);
         }
-        for (slot, saved) in self.network.ops.iter().zip(&self.saved) {
-            slot.op.finish_clipped(saved, &mut gradient[slot.parameters.clone()]);
-        }
+        self.chain.finish_clipped(&self.network.ops, gradient);
         gradient.iter_mut().for_each(|sum| *sum /= clip.denominator);
         report
     }
@@ -145,18 +120,12 @@ impl Worker {
             }
             (members, added) = (members + 1, added + 1);
             if members >= BLOCK {
-                self.end_block();
+                self.chain.end_block(&self.network.ops);
                 added = 0;
             }
         }
         if added > 0 {
-            self.end_block();
-        }
-    }
-
-    fn end_block(&mut self) {
-        for (slot, saved) in self.network.ops.iter().zip(&mut self.saved) {
-            slot.op.end_block(saved);
+            self.chain.end_block(&self.network.ops);
         }
     }
 
@@ -170,11 +139,7 @@ impl Worker {
         report: &mut Clipped,
     ) -> bool {
         let ops = &self.network.ops;
-        let mut norm_squared = 0.0;
-        for (s, slot) in ops.iter().enumerate() {
-            let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-            norm_squared += slot.op.sample_norm_squared(pass, i, &mut self.saved[s]);
-        }
+        let norm_squared = self.chain.sample_norm_squared(ops, n, i);
         let Some(factor) = clip.factor(norm_squared) else {
             report.dropped += 1;
             return false;
@@ -183,10 +148,7 @@ impl Worker {
             return false;
         }
         report.clipped += usize::from(norm_squared.sqrt() > clip.norm);
-        for (s, slot) in ops.iter().enumerate() {
-            let (pass, _) = split(n, &self.activations, &mut self.deltas, s);
-            slot.op.add_sample(pass, i, factor, &mut self.saved[s]);
-        }
+        self.chain.add_sample(ops, n, i, factor);
         true
     }
 
@@ -198,42 +160,39 @@ impl Worker {
         statistics: &[f32],
         batch: Batch<'_>,
     ) -> Evaluation {
-        let classes = self.network.classes;
         let mut evaluation = Evaluation::default();
+        self.judge(parameters, statistics, batch, &mut |label, sample| {
+            evaluation.correct += usize::from(sample.predicted == Some(label.into()));
+            evaluation.loss_sum += f64::from(sample.loss);
+        });
+        evaluation
+    }
+
+    /// Shows each sample of the batch in its order: label, loss and prediction.
+    pub(super) fn judge(
+        &mut self,
+        parameters: &[f32],
+        statistics: &[f32],
+        batch: Batch<'_>,
+        each: &mut dyn FnMut(u8, SampleLoss),
+    ) {
+        let classes = self.network.classes;
         for samples in batch.samples.chunks(self.network.footprint().evaluated_together()) {
             let part = Batch { samples, ..batch };
             let logits = self.logits(parameters, statistics, part).chunks_exact(classes);
             for (logits, &sample) in logits.zip(samples) {
                 let label = batch.data.labels[sample as usize];
-                let sample = cross_entropy(logits, usize::from(label));
-                evaluation.correct += usize::from(sample.correct);
-                evaluation.loss_sum += f64::from(sample.loss);
+                each(label, cross_entropy(logits, usize::from(label)));
             }
         }
-        evaluation
     }
 
     /// The outputs of the last layer for each sample of the batch, one after the other, with
     /// `statistics` in place of the batch's own (batch norm).
     pub fn logits(&mut self, parameters: &[f32], statistics: &[f32], batch: Batch<'_>) -> &[f32] {
         self.load(batch);
-        for (s, slot) in self.network.ops.iter().enumerate() {
-            let (x, y) = self.activations.split_at_mut(s + 1);
-            slot.op.infer(
-                &parameters[slot.parameters.clone()],
-                &statistics[slot.statistics.clone()],
-                batch.samples.len(),
-                &x[s],
-                &mut y[0],
-                &mut self.saved[s],
-            );
-        }
-        &self.outputs()[..batch.samples.len() * self.network.classes]
-    }
-
-    /// The logits, and room after them.
-    fn outputs(&self) -> &[f32] {
-        &self.activations[self.network.ops.len()]
+        self.chain.infer(&self.network.ops, parameters, statistics, batch.samples.len());
+        &self.chain.outputs()[..batch.samples.len() * self.network.classes]
     }
 
     /// Batch-norm statistics of a batch, as [`Network::statistics_count`] describes them.
@@ -244,8 +203,8 @@ impl Worker {
         // Nobody asks for the outputs after the last of them.
         let last = ops.iter().rposition(|slot| !slot.statistics.is_empty());
         for (s, slot) in ops.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
-            let (x, y) = self.activations.split_at_mut(s + 1);
-            let (x, y, saved) = (&x[s], &mut y[0], &mut self.saved[s]);
+            let (x, y) = self.chain.activations.split_at_mut(s + 1);
+            let (x, y, saved) = (&x[s], &mut y[0], &mut self.chain.saved[s]);
             let parameters = &parameters[slot.parameters.clone()];
             if slot.statistics.is_empty() {
                 slot.op.infer(parameters, &[], n, x, y, saved);
@@ -262,27 +221,21 @@ impl Worker {
         assert!(n > 0, "an empty batch has no mean gradient");
         assert_eq!(parameters.len(), self.network.parameter_count(), "parameters");
         self.load(batch);
-        for (s, slot) in self.network.ops.iter().enumerate() {
-            let (x, y) = self.activations.split_at_mut(s + 1);
-            let parameters = &parameters[slot.parameters.clone()];
-            slot.op.forward(parameters, n, &x[s], &mut y[0], &mut self.saved[s]);
-        }
+        self.chain.forward(&self.network.ops, parameters, n);
     }
 
     /// Copies the samples in, as a network sees them, and makes room for what follows from them.
     fn load(&mut self, batch: Batch<'_>) {
         let (inputs, n) = (self.network.input.len(), batch.samples.len());
         assert_eq!(batch.data.shape.len(), inputs, "values per sample");
-        let outputs = self.network.ops.iter().map(|slot| slot.op.output_len());
-        for (values, len) in self.activations.iter_mut().zip(std::iter::once(inputs).chain(outputs))
-        {
-            make_room(values, n * len);
-        }
-        for (input, &sample) in self.activations[0].chunks_exact_mut(inputs).zip(batch.samples) {
+        self.chain.make_room(&self.network.ops, inputs, n);
+        let images = self.chain.activations[0].chunks_exact_mut(inputs);
+        for (input, &sample) in images.zip(batch.samples) {
             let places = batch.data.places(sample as usize);
             match &batch.data.values {
                 Values::Bytes(bytes) => scale_pixels(&bytes[places], input),
                 Values::Floats(floats) => input.copy_from_slice(&floats[places]),
+                Values::Halves(halves) => halves[places].convert_to_f32_slice(input),
                 Values::Normalized(bytes, tables) => look_up(tables, &bytes[places], input),
             }
         }
@@ -292,11 +245,9 @@ impl Worker {
     fn loss_gradient(&mut self, batch: Batch<'_>, scale: f32) -> f32 {
         let (last, classes) = (self.network.ops.len(), self.network.classes);
         // Nobody asks for the gradient in the images.
-        for (delta, slot) in self.deltas[1..].iter_mut().zip(&self.network.ops) {
-            make_room(delta, batch.samples.len() * slot.op.output_len());
-        }
-        let logits = self.activations[last].chunks_exact(classes);
-        let deltas = self.deltas[last].chunks_exact_mut(classes);
+        self.chain.make_room_back(&self.network.ops, batch.samples.len());
+        let logits = self.chain.activations[last].chunks_exact(classes);
+        let deltas = self.chain.deltas[last].chunks_exact_mut(classes);
         let mut sum = 0.0;
         for ((logits, delta), &sample) in logits.zip(deltas).zip(batch.samples) {
             let label = usize::from(batch.data.labels[sample as usize]);
@@ -304,23 +255,4 @@ impl Worker {
         }
         (sum / batch.samples.len() as f64) as f32
     }
-}
-
-/// Grows a buffer to `len` values and what vector loads may read past them.
-pub(super) fn make_room(buffer: &mut Vec<f32>, len: usize) {
-    if buffer.len() < len + PADDING {
-        buffer.resize(len + PADDING, 0.0);
-    }
-}
-
-/// The pass of op `s`, and the room for its input's gradient.
-fn split<'a>(
-    n: usize,
-    activations: &'a [Vec<f32>],
-    deltas: &'a mut [Vec<f32>],
-    s: usize,
-) -> (Pass<'a>, &'a mut [f32]) {
-    let (before, after) = deltas.split_at_mut(s + 1);
-    let pass = Pass { n, x: &activations[s], y: &activations[s + 1], dy: &after[0] };
-    (pass, &mut before[s])
 }

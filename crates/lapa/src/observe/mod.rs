@@ -2,6 +2,7 @@
 //!
 //! Every field is explained in docs/metrics.md.
 
+pub mod device_accuracy;
 mod error;
 mod metrics;
 pub mod number;
@@ -15,6 +16,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use device_accuracy::{DeviceAccuracy, OneDevice};
 pub use error::{Cancelled, ObserveError};
 pub use metrics::{MetricsWriter, for_each_line, read_metrics};
 

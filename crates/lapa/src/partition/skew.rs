@@ -62,6 +62,8 @@ impl Skew {
                     }
                 });
             }
+            // Features are no images.
+            Values::Halves(_) => return Err(PartitionError::NoImages { shape }),
             Values::Bytes(bytes) | Values::Normalized(bytes, _) => {
                 let samples = Arc::make_mut(bytes).par_chunks_exact_mut(shape.len());
                 samples.zip(&holder).enumerate().for_each(|(sample, (bytes, device))| {

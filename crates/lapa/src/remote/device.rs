@@ -64,6 +64,12 @@ struct Trainer {
     learner: Learner,
 }
 
+/// The configured features of records.
+fn features(experiment: &Experiment, records: &Split) -> Result<Split> {
+    let features = experiment.model.feature_map().of(records, &mut |_| {});
+    Ok(features.map_err(FederationError::from)?)
+}
+
 impl Device {
     /// The device that has the part `device` of a data set, as in a simulation of `experiment`. It
     /// keeps no other record.
@@ -87,6 +93,10 @@ impl Device {
         };
         let sizes: Vec<u32> = parts.devices.iter().map(|part| part.samples.len() as u32).collect();
         let records = data.train.select(&part.samples);
+        let records = match data.features == experiment.model.feature_map() {
+            true => records,
+            false => features(experiment, &records)?,
+        };
         let experiment = checked(experiment, seeded)?;
         Self::with(experiment, device, records, data.classes, (&sizes, device as usize), ledger)
     }
@@ -123,6 +133,7 @@ impl Device {
         let normalized = experiment.data.normalize(&mut records);
         normalized.map_err(|error| RemoteError::Records(error.to_string()))?;
         let sizes = [records.len() as u32];
+        let records = features(experiment, &records)?;
         let experiment = checked(experiment, seeded)?;
         Self::with(experiment, device, records, classes, (&sizes, 0), ledger)
     }

@@ -113,7 +113,7 @@ impl BaseStation {
             check_budget(info, prepared.budgets[info.device as usize].filter.as_ref())?;
         }
         let mut again = None;
-        let (mut log, mut federation) = if began {
+        let (log, mut federation) = if began {
             let folder = RunFolder::open(folder)?;
             let before = folder.manifest()?;
             check_same_run(&folder, &before, &experiment, &prepared.origin)?;
@@ -135,7 +135,8 @@ impl BaseStation {
         if federation.station.round() == experiment.run.rounds
             && read_summary(log.folder())?.is_none()
         {
-            log.finish(&mut federation)?;
+            let summary = log.summary(&mut federation)?;
+            log.finish(&federation.station, &summary)?;
         }
         Ok(Self { log, federation, classes, again, asked: None })
     }
@@ -261,7 +262,8 @@ impl BaseStation {
         self.log.append(&record, start)?;
         self.log.checkpoint(&self.federation)?;
         if record.round == self.rounds() {
-            self.log.finish(&mut self.federation)?;
+            let summary = self.summary()?;
+            self.log.finish(&self.federation.station, &summary)?;
         }
         let Mailbox { dropped, missing, .. } = mailbox;
         Ok(Step { record, dropped, missing, warnings: self.federation.take_warnings() })
@@ -329,6 +331,8 @@ fn configured_model(
     devices: &[DeviceInfo],
     threads: usize,
 ) -> Result<(Vec<f32>, Evaluator)> {
+    let data = data.with_features(experiment.model.feature_map(), &mut |_| {});
+    let data = data.map_err(FederationError::from)?;
     let (shape, classes) = (data.train.shape, data.classes);
     let network = crate::model::network(&experiment.model, shape, classes)
         .map_err(|source| FederationError::Model { shape, source })?;

@@ -11,6 +11,7 @@ use crate::aggregate::Histograms;
 use crate::budget::round_up;
 use crate::config::{Experiment, Privacy};
 use crate::files::{Folder, FolderLock};
+use crate::model::Confusion;
 use crate::observe::{DeviceRecords, ObserveError, RoundRecord, read_metrics};
 
 /// A finished run whose files agree with each other. No process can go on with it while this
@@ -40,6 +41,7 @@ impl CheckedRun {
         let records = read_records(path, &experiment, summary.devices)?;
         let elsewhere = path.join(DEVICES).is_file();
         check_totals(&summary, &records)
+            .and_then(|()| check_classes(&summary))
             .and_then(|()| check_privacy(&summary, &records, &experiment, elsewhere))
             .map_err(|what| contradiction(path.join(SUMMARY), &what))?;
         Ok(Some(Self { folder, manifest, experiment, summary, records, _lock: lock }))
@@ -149,6 +151,29 @@ fn check_totals(summary: &Summary, records: &[RoundRecord]) -> Result<(), String
         Some(((name, value), rounds)) => format!("{name} {value}, but {METRICS} says {rounds}"),
         None => format!("it is not what {METRICS} comes to"),
     })
+}
+
+/// Refuses accuracies of classes and devices that contradict each other or the accuracy.
+fn check_classes(summary: &Summary) -> Result<(), String> {
+    let matrix = summary.confusion.as_ref();
+    if matrix.is_some_and(|matrix| matrix.accuracy() != summary.accuracy) {
+        return Err("accuracy is not that of confusion".into());
+    }
+    if summary.class_accuracy != matrix.map(Confusion::class_accuracy).unwrap_or_default() {
+        return Err("class_accuracy is not that of confusion".into());
+    }
+    let Some(of_devices) = &summary.device_accuracy else { return Ok(()) };
+    for one in &of_devices.devices {
+        if one.device >= summary.devices {
+            let most = summary.devices.saturating_sub(1);
+            return Err(format!("device_accuracy of {}: expected 0 to {most}", one.device));
+        }
+        if !(0.0..=1.0).contains(&one.accuracy) {
+            let (device, accuracy) = (one.device, one.accuracy);
+            return Err(format!("device_accuracy of {device} {accuracy}: expected 0 to 1"));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses privacy figures that contradict each other, the rounds or the configuration. Devices that

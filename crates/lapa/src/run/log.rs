@@ -120,11 +120,10 @@ impl RunLog {
     }
 
     /// Writes the model and the summary: both can be written again.
-    pub fn finish(&mut self, federation: &mut Federation) -> Result<Summary> {
-        checkpoint::save_model(self.folder(), &federation.station)?;
-        let (summary, path) = (self.summary(federation)?, self.folder().join(SUMMARY));
-        write_json(&path, &summary).map_err(RunError::io("write", &path))?;
-        Ok(summary)
+    pub fn finish(&self, station: &Station, summary: &Summary) -> Result<()> {
+        checkpoint::save_model(self.folder(), station)?;
+        let path = self.folder().join(SUMMARY);
+        write_json(&path, summary).map_err(RunError::io("write", &path))
     }
 }
 

@@ -57,8 +57,8 @@ pub enum RunEvent<'a> {
         /// Rounds done.
         round: u32,
     },
-    /// All rounds are done and on the disk; listeners may add files before summary.json.
-    Finishing,
+    /// All rounds are done and on the disk; listeners may add files before this summary.
+    Finishing(&'a Summary),
 }
 
 impl<'a> From<Event<'a>> for RunEvent<'a> {
@@ -177,8 +177,10 @@ impl Run {
             return Ok(Outcome::Stopped { round: simulation.round() });
         }
         // All rounds are done: what is left takes a moment, so a break comes too late.
-        let _ = on_event(RunEvent::Finishing);
-        log.finish(&mut simulation.federation).map(|summary| Outcome::Finished(summary.into()))
+        let summary = log.summary(&mut simulation.federation)?.of_simulation(&simulation);
+        let _ = on_event(RunEvent::Finishing(&summary));
+        log.finish(simulation.station(), &summary)?;
+        Ok(Outcome::Finished(summary.into()))
     }
 }
 

@@ -10,7 +10,8 @@ use crate::budget::{PrivacyError, PrivacySummary};
 use crate::config::NoiseControl;
 use crate::error::FederationError;
 use crate::federation::Federation;
-use crate::observe::{RoundRecord, number};
+use crate::model::Confusion;
+use crate::observe::{DeviceAccuracy, RoundRecord, number};
 use crate::simulation::Simulation;
 
 /// summary.json
@@ -44,6 +45,17 @@ pub struct Summary {
     /// Claimed, proven and spent ε.
     #[serde(flatten)]
     pub privacy: PrivacySummary,
+    /// Final test accuracy of each class; `None` for one without test images. Empty where the last
+    /// round was not evaluated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_accuracy: Vec<Option<f64>>,
+    /// Test images by class (rows) and by the class they were taken for (columns).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confusion: Option<Confusion>,
+    /// Accuracy of each device for its own labels. Not observable: in simulations only, and absent
+    /// with the operating system's entropy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_accuracy: Option<DeviceAccuracy>,
 }
 
 impl Summary {
@@ -53,7 +65,13 @@ impl Summary {
         federation: &mut Federation,
         seconds: f64,
     ) -> Result<Self, PrivacyError> {
+        // Of the evaluation that is on record, not of a model that diverged since.
+        let evaluated = records.last().and_then(|record| record.accuracy);
+        let confusion = evaluated.and_then(|_| federation.station.confusion());
+        let confusion = confusion.filter(|matrix| matrix.accuracy() == evaluated).cloned();
         let summary = Self {
+            class_accuracy: confusion.as_ref().map(Confusion::class_accuracy).unwrap_or_default(),
+            confusion,
             rounds: federation.station.round(),
             seconds,
             devices: federation.station.public_samples().len() as u32,
@@ -62,6 +80,13 @@ impl Summary {
             ..Self::default()
         };
         Ok(summary.with_totals(records))
+    }
+
+    /// The same with what only the simulation knows.
+    pub(super) fn of_simulation(self, simulation: &Simulation) -> Self {
+        let matrix = self.confusion.as_ref();
+        let device_accuracy = matrix.and_then(|matrix| simulation.device_accuracy(matrix));
+        Self { device_accuracy, ..self }
     }
 
     /// The same with totals of the rounds.
@@ -94,7 +119,7 @@ impl Simulation {
         records: &[RoundRecord],
         seconds: f64,
     ) -> Result<Summary, FederationError> {
-        Ok(Summary::new(records, &mut self.federation, seconds)?)
+        Ok(Summary::new(records, &mut self.federation, seconds)?.of_simulation(self))
     }
 }
 

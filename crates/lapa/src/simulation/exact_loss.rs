@@ -1,4 +1,5 @@
-//! Exact loss and gradient of every device, which only a simulation can know.
+//! Exact loss and gradient of every device, which only a simulation can know. Weight decay is part of
+//! each device's loss.
 //!
 //! Nothing here is private, sent, recorded or seen by any stage of a round. It exists to compare
 //! the theory with runs, and is refused with the operating system's entropy, where runs are meant
@@ -142,6 +143,7 @@ impl Simulation {
             .collect();
         let sizes: Vec<usize> = chosen.iter().map(Vec::len).collect();
         let data = &self.data().train;
+        let decay = self.experiment().learn.weight_decay;
         let block = self.network().footprint().samples_within(BLOCK_BYTES).min(BLOCK);
         self.devices.pool.for_each(&sizes, |learner, slot| {
             let (samples, device) = (&chosen[slot], devices[slot]);
@@ -159,6 +161,10 @@ impl Simulation {
                 for (sum, &g) in gradient.iter_mut().zip(&block_gradient) {
                     *sum += share * f64::from(g);
                 }
+            }
+            for (sum, &w) in gradient.iter_mut().zip(parameters) {
+                *sum += decay * f64::from(w);
+                loss += 0.5 * decay * f64::from(w) * f64::from(w);
             }
             let gradient_norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
             if !loss.is_finite() || !gradient_norm.is_finite() {

@@ -1,5 +1,6 @@
 //! A simulation: K devices and a base station in one process.
 
+mod device_accuracy;
 mod devices;
 mod driver;
 mod exact_loss;

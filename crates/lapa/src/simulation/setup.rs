@@ -29,8 +29,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Builds the configured model, then as [`Setup::with_network`].
+    /// Computes the configured features, unless the data set has them, and builds the configured model;
+    /// then as [`Setup::with_network`].
     pub fn new(experiment: Experiment, data: Dataset) -> Result<Self> {
+        let data = data.with_features(experiment.model.feature_map(), &mut |_| {})?;
         let shape = data.train.shape;
         let network = crate::model::network(&experiment.model, shape, data.classes)
             .map_err(|source| FederationError::Model { shape, source })?;
@@ -38,7 +40,7 @@ impl Setup {
     }
 
     /// Partitions the data and starts the threads for a network of one's own, in place of the
-    /// experiment's `[model]`. Round 0 is the initial model.
+    /// experiment's `[model]`; data are taken as they are. Round 0 is the initial model.
     pub fn with_network(
         experiment: Experiment,
         mut data: Dataset,

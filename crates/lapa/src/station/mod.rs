@@ -15,7 +15,7 @@ use crate::aggregate::{GlobalDelta, GlobalModel, Rule, Weighting, WeightingState
 use crate::budget::{Books, PrivacyError};
 use crate::config::{Experiment, MANY_DEVICES, Start};
 use crate::error::FederationError;
-use crate::model::{Evaluator, Network, pretrain};
+use crate::model::{Confusion, Evaluator, Network, Results, pretrain};
 use crate::radio::{Link, Received, Selection};
 use crate::seed::{Purpose, stream};
 pub(crate) use inbox::Inbox;
@@ -33,6 +33,8 @@ pub struct Station {
     samples: Vec<u32>,
     /// Its test and calibration images; `None` where the model is not one of ours.
     evaluator: Option<Evaluator>,
+    /// Confusions of the model as it is, once it was evaluated.
+    confusion: Option<Confusion>,
     received: Vec<Received>,
     /// Transcripts are kept, however large.
     keeps_transcript: bool,
@@ -81,6 +83,7 @@ impl Station {
             allocator: allocator::allocator(experiment, &samples)?,
             samples,
             evaluator,
+            confusion: None,
             received: Vec::new(),
             keeps_transcript: false,
             round: 0,
@@ -235,9 +238,11 @@ impl Station {
     /// Ends the round with a step of the model, if anything with a weight arrived.
     fn step(&mut self, steps: bool) {
         self.round += 1;
+        self.confusion = None;
         let learn = &self.experiment.learn;
         if steps {
-            self.model.apply(&self.delta, learn.learning_rate, learn.momentum);
+            let (rate, decay) = (learn.learning_rate, learn.weight_decay);
+            self.model.apply(&self.delta, rate, learn.momentum, decay);
         }
         self.model.update_average(self.round, learn.averaging);
     }
@@ -292,7 +297,18 @@ impl Station {
         let evaluator = self.evaluator.as_ref().filter(|evaluator| !evaluator.is_empty())?;
         let GlobalModel { parameters, average, statistics, .. } = &mut self.model;
         let evaluated = if average.is_empty() { parameters } else { average };
-        Some(evaluator.evaluate(evaluated, statistics))
+        let Results { accuracy, loss, confusion } = evaluator.evaluate(evaluated, statistics);
+        self.confusion = confusion;
+        Some((accuracy, loss))
+    }
+
+    /// Test images by class and prediction, of the evaluation of this round or of one made now;
+    /// `None` without any, or where the model gives no numbers.
+    pub(crate) fn confusion(&mut self) -> Option<&Confusion> {
+        if self.confusion.is_none() {
+            self.evaluate()?;
+        }
+        self.confusion.as_ref()
     }
 
     /// Warnings about the updates and images that are kept here, once.
@@ -370,6 +386,7 @@ impl Station {
         }
         self.round = round;
         self.model = model;
+        self.confusion = None;
         if let (Some(allocator), Some(state)) = (&mut self.allocator, allocator) {
             allocator.restore(state)?;
         }

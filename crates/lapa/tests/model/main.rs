@@ -8,8 +8,8 @@ use lapa::aggregate::{GlobalDelta, GlobalModel};
 use lapa::config::Norm;
 use lapa::data::Split;
 use lapa::model::{
-    BLOCK, Batch, Blocks, Clipped, Kernels, Layer, Network, SampleClip, Shape, Worker, cnn,
-    logistic, mlp,
+    BLOCK, Batch, Blocks, Clipped, Kernels, Layer, Network, SampleClip, Shape, Worker, cifar_cnn,
+    cnn, cnn_tanh, logistic, mlp, resnet8,
 };
 use lapa::seed::{Purpose, stream};
 use proptest::prelude::*;
@@ -87,11 +87,14 @@ fn assert_gradient(name: &str, ours: &[f32], vector: &Value) {
     }
 }
 
-fn models() -> [(&'static str, Vec<Layer>); 5] {
+fn models() -> [(&'static str, Vec<Layer>); 8] {
     [
         ("cnn_batch", cnn(Norm::Batch, 10)),
         ("cnn_group", cnn(Norm::Group, 10)),
         ("cnn_none", cnn(Norm::None, 10)),
+        ("cnn_tanh", cnn_tanh(Norm::Group, 10)),
+        ("cifar_cnn", cifar_cnn(10)),
+        ("resnet8", resnet8(Norm::Group, 10)),
         ("mlp", mlp(10)),
         ("logistic", logistic(10)),
     ]
@@ -125,6 +128,16 @@ fn whole_models_match_pytorch() {
     }
 }
 
+/// Numbers from the literature, for 3×32×32 images: Tramèr & Boneh (2021) and Banbury et al. (2021).
+#[test]
+fn models_have_the_published_numbers_of_parameters() {
+    let count =
+        |layers: &[Layer]| Network::new(Shape::new(3, 32, 32), layers).unwrap().parameter_count();
+    assert_eq!(count(&cifar_cnn(10)), 550_570);
+    // The ResNet-8 of MLPerf Tiny has 78,666, of which 480 are means and variances of batch norm.
+    assert_eq!(count(&resnet8(Norm::Group, 10)), 78_666 - 480);
+}
+
 #[test]
 fn the_paper_s_cnn_has_21880_parameters() {
     for (norm, count) in [(Norm::Batch, 21_880), (Norm::Group, 21_880), (Norm::None, 21_840)] {
@@ -148,20 +161,28 @@ fn clipped(
 
 #[test]
 fn per_sample_clipping_matches_pytorch() {
-    let vector = vector("cnn_per_sample");
-    let (data, parameters) = (problem(&vector), parameters(&vector));
-    let clip_norm = vector["clip_norm"].as_f64().unwrap();
-    let norms = floats(&vector["sample_norms"]);
-    for kernels in [Kernels::Fast, Kernels::Reference] {
-        let (network, mut worker) = worker(&cnn(Norm::Group, 10), kernels);
-        let samples = all(&data);
-        let batch = Batch { data: &data, samples: &samples };
-        // PyTorch's leave no room for rounding.
-        let widened = clip_norm / (1.0 - 1.0 / 1024.0);
-        let (report, gradient) = clipped(&mut worker, &parameters, batch, widened, samples.len());
-        assert_eq!(gradient.len(), network.parameter_count());
-        assert_eq!(report.clipped, norms.iter().filter(|&&norm| norm > widened).count());
-        assert_gradient(&format!("per sample {kernels:?}"), &gradient, &vector);
+    let models = [
+        ("cnn", cnn(Norm::Group, 10)),
+        ("cifar_cnn", cifar_cnn(10)),
+        ("resnet8", resnet8(Norm::Group, 10)),
+    ];
+    for (name, layers) in models {
+        let vector = vector(&format!("{name}_per_sample"));
+        let (data, parameters) = (problem(&vector), parameters(&vector));
+        let clip_norm = vector["clip_norm"].as_f64().unwrap();
+        let norms = floats(&vector["sample_norms"]);
+        for kernels in [Kernels::Fast, Kernels::Reference] {
+            let (network, mut worker) = worker(&layers, kernels);
+            let samples = all(&data);
+            let batch = Batch { data: &data, samples: &samples };
+            // PyTorch's leave no room for rounding.
+            let widened = clip_norm / (1.0 - 1.0 / 1024.0);
+            let (report, gradient) =
+                clipped(&mut worker, &parameters, batch, widened, samples.len());
+            assert_eq!(gradient.len(), network.parameter_count());
+            assert_eq!(report.clipped, norms.iter().filter(|&&norm| norm > widened).count());
+            assert_gradient(&format!("{name} per sample {kernels:?}"), &gradient, &vector);
+        }
     }
 }
 
@@ -179,7 +200,7 @@ fn server_momentum_matches_pytorch() {
         (vector["learning_rate"].as_f64().unwrap(), vector["momentum"].as_f64().unwrap());
     for step in vector["steps"].as_array().unwrap() {
         let gradient = floats(&step["gradient"]).iter().map(|&v| v as f32).collect();
-        model.apply(&GlobalDelta { gradient }, rate, momentum);
+        model.apply(&GlobalDelta { gradient }, rate, momentum, 0.0);
         for (ours, theirs) in [(&model.parameters, "weights"), (&model.velocity, "velocity")] {
             for (a, b) in ours.iter().zip(floats(&step[theirs])) {
                 assert!((f64::from(*a) - b).abs() < 1e-6 * (1.0 + b.abs()), "{theirs}: {a} ≠ {b}");
@@ -203,15 +224,27 @@ fn random_split(n: usize, shape: Shape, classes: u8, seed: u64) -> Split {
 #[test]
 fn gradients_match_finite_differences() {
     // Smooth layers only, since a step across a kink of relu or pooling has no slope.
+    let conv = |channels, stride, standardized| Layer::Conv {
+        channels,
+        kernel: 3,
+        stride,
+        padding: 1,
+        standardized,
+    };
     let layers = [
-        Layer::Conv { channels: 3, kernel: 3 },
-        Layer::Tanh,
+        conv(4, 1, true),
+        Layer::GroupNorm { groups: 2 },
+        Layer::Gelu,
+        Layer::Residual { layers: vec![conv(4, 1, false), Layer::Tanh] },
+        Layer::AveragePool { kernel: 3, stride: Some(2) },
+        Layer::Residual { layers: vec![conv(6, 2, false), Layer::Tanh, conv(6, 1, false)] },
         Layer::GroupNorm { groups: 3 },
+        Layer::GlobalAveragePool,
         Layer::Linear { outputs: 6 },
         Layer::Tanh,
         Layer::Linear { outputs: 4 },
     ];
-    let shape = Shape::new(1, 10, 9);
+    let shape = Shape::new(2, 10, 9);
     let data = random_split(5, shape, 4, 3);
     let network = Arc::new(Network::new(shape, &layers).unwrap());
     let mut worker = Worker::new(network.clone());
@@ -240,8 +273,7 @@ fn floats_train_as_the_bytes_that_they_stand_for() {
     let bytes = random_split(5, Shape::new(3, 12, 12), 4, 8);
     let inputs = (0..bytes.len()).flat_map(|i| bytes.input(i)).collect::<Vec<f32>>();
     let floats = Split { values: inputs.into(), ..bytes.clone() };
-    let layers =
-        [Layer::Conv { channels: 6, kernel: 3 }, Layer::Relu, Layer::Linear { outputs: 4 }];
+    let layers = [Layer::conv(6, 3), Layer::Relu, Layer::Linear { outputs: 4 }];
     let network = Arc::new(Network::new(bytes.shape, &layers).unwrap());
     let p = network.initial_parameters(&mut stream(5, Purpose::ModelInit, 0, 0));
     let [a, b] = [&bytes, &floats].map(|data| {
@@ -278,6 +310,39 @@ fn compare_with_twin(shape: Shape, layers: &[Layer], n: usize, seed: u64) {
     }
 }
 
+/// Convolutions of every size, stride and padding, and blocks of them, against im2col.
+#[test]
+fn any_convolution_matches_the_im2col_twin() {
+    let sides = [(1, 1), (5, 7), (8, 8), (9, 33), (16, 16), (17, 20), (32, 32)];
+    let mut seed = 0;
+    for (rows, cols) in sides {
+        for (kernel, stride, padding) in
+            [(1, 1, 0), (1, 2, 0), (3, 1, 1), (3, 1, 0), (3, 2, 1), (4, 3, 2), (5, 1, 2), (7, 2, 6)]
+        {
+            if kernel > rows + 2 * padding || kernel > cols + 2 * padding {
+                continue;
+            }
+            for (planes, channels) in [(1, 3), (3, 16), (17, 9), (32, 40)] {
+                seed += 1;
+                let conv = |channels, stride, padding| Layer::Conv {
+                    channels,
+                    kernel,
+                    stride,
+                    padding,
+                    standardized: seed % 3 == 0,
+                };
+                let mut layers = vec![conv(channels, stride, padding), Layer::Tanh];
+                if kernel % 2 == 1 {
+                    let block = vec![conv(channels + 1, 1, kernel / 2)];
+                    layers.extend([Layer::Residual { layers: block }, Layer::Tanh]);
+                }
+                layers.push(Layer::Linear { outputs: 7 });
+                compare_with_twin(Shape::new(planes, rows, cols), &layers, 3, seed);
+            }
+        }
+    }
+}
+
 /// Shapes at the edges of the kernels: more tiles than a mask has bits, more rows than are
 /// searched for blank ones, the smallest image, one channel more or less than a block.
 #[test]
@@ -285,8 +350,8 @@ fn fast_kernels_match_the_im2col_twin_at_the_edges() {
     let edges = [(20, 300, 5, 3), (10, 270, 3, 6), (90, 12, 5, 5), (6, 6, 5, 4), (4, 4, 3, 11)];
     for (rows, cols, kernel, channels) in edges {
         let layers = [
-            Layer::Conv { channels, kernel },
-            Layer::MaxPool,
+            Layer::conv(channels, kernel),
+            Layer::max_pool(2),
             Layer::Relu,
             Layer::Linear { outputs: 7 },
         ];
@@ -343,15 +408,15 @@ proptest! {
     ) {
         let size = |five| if five { 5 } else { 3 };
         let mut layers = vec![
-            Layer::Conv { channels: channels.0, kernel: size(kernels.0) },
-            Layer::MaxPool,
+            Layer::conv(channels.0, size(kernels.0)),
+            Layer::max_pool(2),
             Layer::Relu,
         ];
         let inner = (rows.min(cols) + 1 - size(kernels.0)) / 2;
         if inner > size(kernels.1) {
             layers.extend([
-                Layer::Conv { channels: channels.1, kernel: size(kernels.1) },
-                Layer::MaxPool,
+                Layer::conv(channels.1, size(kernels.1)),
+                Layer::max_pool(2),
                 Layer::Relu,
             ]);
         }
@@ -414,11 +479,20 @@ fn layers_that_do_not_fit_are_refused() {
     let refuse =
         |layers: &[Layer]| Network::new(Shape::new(1, 6, 6), layers).err().unwrap().to_string();
     assert_eq!(
-        refuse(&[Layer::Conv { channels: 2, kernel: 7 }]),
-        "layer 0 (Conv { channels: 2, kernel: 7 }) does not fit its input 1×6×6: \
-         a kernel of 7 needs 1 ≤ 7 ≤ rows, columns"
+        refuse(&[Layer::conv(2, 7)]),
+        "layer 0 (conv) does not fit its input 1×6×6: \
+         a kernel of 7 needs at least 7 rows and columns"
     );
-    assert!(refuse(&[Layer::Linear { outputs: 3 }, Layer::MaxPool]).contains("layer 1 (MaxPool)"));
+    let layers = [Layer::Linear { outputs: 3 }, Layer::max_pool(2)];
+    assert!(refuse(&layers).contains("layer 1 (max-pool)"));
+    let block = |layers| Layer::Residual { layers };
+    let text = refuse(&[Layer::Relu, block(vec![Layer::Relu, Layer::conv(1, 7)])]);
+    assert!(text.starts_with("layer 1.1 (conv) does not fit its input 1×6×6"), "{text}");
+    let text = refuse(&[block(vec![Layer::conv(1, 3)])]);
+    assert!(text.contains("no stride of a 1×1 convolution makes 4×4 of 6×6"), "{text}");
+    assert!(refuse(&[block(vec![])]).contains("the block has no layers"));
+    let huge = Layer::Linear { outputs: usize::MAX };
+    assert!(refuse(&[huge.clone(), huge]).contains("values"));
     assert!(
         refuse(&[Layer::GroupNorm { groups: 4 }]).contains("4 groups do not divide 1 channels")
     );

@@ -177,7 +177,142 @@ def layers():
     }
 
 
+def configured(layer_of_toml, x, start, shapes=(), function=None):
+    """One layer as a configuration has it; all its parameters are one flat vector `weight`."""
+    sizes = [math.prod(shape) for shape in shapes]
+
+    def whole(x, weight=None):
+        parts = weight.split(sizes) if sizes else []
+        return function(x, *(part.view(shape) for part, shape in zip(parts, shapes)))
+
+    params = [("weight", spread((sum(sizes),), start + 5000, 1.0))] if sizes else []
+    name = "_".join(f"{k}{v}" for k, v in layer_of_toml.items() if isinstance(v, int)) or "plain"
+    return layer(name, whole, x, start + 9000, params, layer=layer_of_toml)
+
+
+def configured_layers():
+    def conv(x_shape, start, channels, kernel, stride=1, padding=0, standardized=False):
+        def function(x, weight, bias):
+            if standardized:
+                weight = F.layer_norm(weight, weight.shape[1:], eps=1e-5)
+            return F.conv2d(x, weight, bias, stride, padding)
+
+        toml = {"type": "conv", "channels": channels, "kernel": kernel, "stride": stride}
+        toml |= {"padding": padding, "standardized": standardized}
+        shapes = [(channels, x_shape[1], kernel, kernel), (channels,)]
+        return configured(toml, spread(x_shape, start, 2.0), start, shapes, function)
+
+    def pool(kind, function, x, start, kernel, stride):
+        toml = {"type": kind, "kernel": kernel, "stride": stride}
+        return configured(toml, x, start, function=lambda x: function(x, kernel, stride))
+
+    def identity_block(x, w1, b1, gamma, beta, w2, b2):
+        y = F.group_norm(F.conv2d(x, w1, b1, padding=1), 2, gamma, beta)
+        return x + F.conv2d(torch.tanh(y), w2, b2, padding=1)
+
+    def strided_block(x, w1, b1, w2, b2, w3, b3):
+        y = F.gelu(F.conv2d(x, w1, b1, 2, 1))
+        return F.conv2d(x, w3, b3, 2) + F.conv2d(y, w2, b2, padding=1)
+
+    def batch_norm_block(x, w1, b1, gamma, beta):
+        return x + F.batch_norm(F.conv2d(x, w1, b1), None, None, gamma, beta, training=True)
+
+    def toml(channels, **more):
+        return {"type": "conv", "channels": channels, "kernel": 3, "padding": 1, **more}
+
+    identity = [toml(4), {"type": "group-norm", "groups": 2}, {"type": "tanh"}, toml(4)]
+    strided = [toml(5, stride=2), {"type": "gelu"}, toml(5)]
+    pointwise = [{"type": "conv", "channels": 3, "kernel": 1}, {"type": "batch-norm"}]
+
+    def residual(layers, x, start, shapes, function):
+        return configured({"type": "residual", "layers": layers}, x, start, shapes, function)
+
+    return [
+        conv((2, 3, 5, 6), 400_000, 4, 3, padding=1),
+        conv((2, 2, 7, 5), 410_000, 3, 3, stride=2, padding=1),
+        conv((2, 2, 9, 8), 420_000, 3, 4, stride=3, padding=2),
+        conv((2, 5, 4, 3), 430_000, 6, 1),
+        conv((2, 2, 3, 3), 440_000, 2, 5, padding=2),
+        conv((2, 3, 6, 5), 450_000, 4, 3, padding=1, standardized=True),
+        conv((3, 3, 7, 7), 460_000, 2, 3, stride=2, standardized=True),
+        # One row, and an odd number of channels.
+        conv((1, 2, 1, 19), 470_000, 5, 3, padding=1),
+        pool("max-pool", F.max_pool2d, tied((2, 2, 7, 8), 480_000), 480_000, 3, 2),
+        pool("max-pool", F.max_pool2d, spread((2, 2, 5, 5), 490_000, 2.0), 490_000, 2, 1),
+        pool("max-pool", F.max_pool2d, spread((1, 2, 7, 7), 495_000, 2.0), 495_000, 2, 3),
+        pool("average-pool", F.avg_pool2d, spread((2, 2, 7, 8), 500_000, 2.0), 500_000, 3, 2),
+        pool("average-pool", F.avg_pool2d, spread((2, 2, 5, 4), 510_000, 2.0), 510_000, 2, 2),
+        configured(
+            {"type": "global-average-pool"},
+            spread((2, 3, 3, 5), 520_000, 2.0),
+            520_000,
+            function=lambda x: F.adaptive_avg_pool2d(x, 1),
+        ),
+        configured({"type": "gelu"}, spread((3, 8), 530_000, 16.0), 530_000, function=F.gelu),
+        residual(
+            identity,
+            spread((2, 4, 4, 5), 540_000, 2.0),
+            540_000,
+            [(4, 4, 3, 3), (4,), (4,), (4,), (4, 4, 3, 3), (4,)],
+            identity_block,
+        ),
+        residual(
+            strided,
+            spread((2, 3, 7, 6), 560_000, 2.0),
+            560_000,
+            [(5, 3, 3, 3), (5,), (5, 5, 3, 3), (5,), (5, 3, 1, 1), (5,)],
+            strided_block,
+        ),
+        residual(
+            pointwise,
+            spread((3, 3, 3, 4), 580_000, 2.0),
+            580_000,
+            [(3, 3, 1, 1), (3,), (3,), (3,)],
+            batch_norm_block,
+        ),
+    ]
+
+
 # Whole models
+
+
+def cnn_tanh():
+    modules = cnn([nn.GroupNorm(4, 20)])
+    return nn.Sequential(*(nn.Tanh() if isinstance(m, nn.ReLU) else m for m in modules))
+
+
+def cifar_cnn():
+    modules, width = [], 1
+    for channels in (32, 64, 128):
+        for _ in range(2):
+            modules += [nn.Conv2d(width, channels, 3, padding=1), nn.Tanh()]
+            width = channels
+        modules.append(nn.MaxPool2d(2))
+    head = [nn.Flatten(), nn.Linear(1152, 128), nn.Tanh(), nn.Linear(128, 10)]
+    return nn.Sequential(*modules, *head)
+
+
+class Residual(nn.Module):
+    """The sum of a body and a shortcut, which is a 1x1 convolution where the shape changes."""
+
+    def __init__(self, body, width, channels, stride):
+        super().__init__()
+        self.body = nn.Sequential(*body)
+        same = (width, stride) == (channels, 1)
+        self.shortcut = nn.Identity() if same else nn.Conv2d(width, channels, 1, stride)
+
+    def forward(self, x):
+        return self.body(x) + self.shortcut(x)
+
+
+def resnet8():
+    modules, width = [nn.Conv2d(1, 16, 3, padding=1), nn.GroupNorm(8, 16), nn.ReLU()], 16
+    for channels, stride in ((16, 1), (32, 2), (64, 2)):
+        body = [nn.Conv2d(width, channels, 3, stride, 1), nn.GroupNorm(8, channels), nn.ReLU()]
+        body += [nn.Conv2d(channels, channels, 3, padding=1), nn.GroupNorm(8, channels)]
+        modules += [Residual(body, width, channels, stride), nn.ReLU()]
+        width = channels
+    return nn.Sequential(*modules, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
 def cnn(middle):
@@ -201,7 +336,7 @@ def fill(model):
     model.double()
     tensors, first = [], 0
     for name, p in model.named_parameters():
-        module = model[int(name.split(".")[0])]
+        module = model.get_submodule(name.rpartition(".")[0])
         is_norm = isinstance(module, (nn.BatchNorm2d, nn.GroupNorm))
         shift = 1.0 if is_norm and name.endswith("weight") else 0.0
         # About twice the deviation that keeps the size of the activations, as a power of two.
@@ -277,9 +412,8 @@ def whole(model, batch, stride):
     }
 
 
-def per_sample(batch, stride):
-    """The mean of the group-norm CNN's per-sample gradients, each clipped to norm C."""
-    model = cnn([nn.GroupNorm(4, 20)])
+def per_sample(model, batch, stride):
+    """The mean of a model's per-sample gradients, each clipped to norm C."""
     tensors = fill(model)
     x, y = images(batch)
     parameters = {name: p.detach() for name, p in model.named_parameters()}
@@ -331,8 +465,14 @@ def main():
     hidden = [nn.Flatten(), nn.Linear(784, 100), nn.ReLU(), nn.Linear(100, 10)]
     write("mlp.json", whole(nn.Sequential(*hidden), 6, 7))
     write("logistic.json", whole(nn.Sequential(nn.Flatten(), nn.Linear(784, 10)), 6, 7))
-    write("cnn_per_sample.json", per_sample(8, 7))
+    write("cnn_per_sample.json", per_sample(cnn([nn.GroupNorm(4, 20)]), 8, 7))
     write("momentum.json", momentum())
+    write("configured_layers.json", {"cases": configured_layers()})
+    write("cnn_tanh.json", whole(cnn_tanh(), 6, 13))
+    write("cifar_cnn.json", whole(cifar_cnn(), 3, 499))
+    write("resnet8.json", whole(resnet8(), 4, 67))
+    write("resnet8_per_sample.json", per_sample(resnet8(), 4, 67))
+    write("cifar_cnn_per_sample.json", per_sample(cifar_cnn(), 4, 499))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ impl Audited {
         let unfinished = || ReportError::Unfinished(folder.into());
         let CheckedRun { manifest, experiment, summary, .. } =
             CheckedRun::read(folder)?.ok_or_else(unfinished)?;
-        let data = load_data(&experiment.data, mode)?;
+        let data = load_data(&experiment.inputs(), mode)?;
         manifest.expect_data(folder, &experiment, &data.origin())?;
         let name = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();

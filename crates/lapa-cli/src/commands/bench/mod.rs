@@ -81,9 +81,9 @@ pub fn execute(arguments: Arguments) -> CommandResult {
     let mode = Mode::choose(arguments.formatted.format == Format::Json);
     let started = lapa::clock::now();
     let mnist = Data::named(DataName::Mnist);
-    let (data, loading) = match super::load_data(&mnist, mode) {
+    let (data, loading) = match super::load_data(&mnist.into(), mode) {
         Ok(data) => (data, Some(started.elapsed().as_secs_f64())),
-        Err(_) => (super::load_data(&super::SYNTHETIC, mode)?, None),
+        Err(_) => (super::load_data(&super::SYNTHETIC.into(), mode)?, None),
     };
     let (budget, threads) = (Duration::from_secs_f64(arguments.seconds), arguments.threads);
     let mut bench = Bench { data: &data, budget, threads, loading, figures: Map::new() };

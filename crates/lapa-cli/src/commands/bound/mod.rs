@@ -36,9 +36,10 @@ use report::Report;
 ///   artificial    bound term of the artificial (privacy) noise
 ///
 /// F weights the devices by their average weights in the run. The full gradients of all devices add
-/// up to ∇F, so δ = 1 suffices for them; a third bound uses δ = 1. No model here is strongly convex,
-/// so the constants are estimates without a guarantee; warnings list the other assumptions of the
-/// theorem that the experiment violates.
+/// up to ∇F, so δ = 1 suffices for them; a third bound uses δ = 1. The loss of most models is not
+/// strongly convex, so the constants are estimates without a guarantee. That of model.name = "logistic"
+/// with model.features and learn.weight_decay is: then L and μ hold for all records, and the bounds use
+/// them. Warnings list the assumptions of the theorem that the experiment violates.
 ///
 /// Examples:
 ///   lapa bound -c run.rounds=60

@@ -6,8 +6,8 @@ use lapa::config::{BoundForm, Control};
 use lapa::observe::number;
 use lapa::simulation::Simulation;
 use lapa_control::bound::{
-    Bound, Constants, DeviceNoise, Estimates, Point, RateCondition, RateLimit, Setting, Spread,
-    Terms, corrected, printed,
+    Bound, Constants, DeviceNoise, Estimates, Known, Point, RateCondition, RateLimit, Setting,
+    Spread, Terms, corrected, printed,
 };
 use lapa_report::plot::{Figure, Series};
 use serde::Serialize;
@@ -77,6 +77,8 @@ pub struct Report {
     squared_weights: f64,
     estimates: Estimates,
     estimated: Three,
+    /// Constants that hold for all records and models.
+    known: Option<Three>,
     configured: Three,
     printed: Form,
     corrected: Form,
@@ -96,7 +98,9 @@ impl Report {
     ) -> Result<Self, Failure> {
         let experiment = federation.experiment();
         let learning_rate = experiment.learn.learning_rate;
-        let constants = estimates.constants(learning_rate);
+        let estimated = estimates.constants(learning_rate);
+        let known = Known::of(experiment);
+        let constants = known.map_or(estimated, |known| known.replace(estimated));
         let setting = Setting {
             initial_gap: estimates.initial_gap,
             constants,
@@ -116,18 +120,20 @@ impl Report {
         let corrected = form(BoundForm::Corrected, "corrected", &setting)?;
         let full = form(BoundForm::Corrected, "corrected, δ = 1", &agreeing)?;
         let Control { smoothness, convexity, dissimilarity, .. } = experiment.control;
-        let estimated = Three {
+        let three = |constants: Constants| Three {
             smoothness: constants.smoothness,
             convexity: constants.convexity,
             dissimilarity: constants.dissimilarity,
         };
+        let known = known.filter(|known| known.convexity > 0.0);
         Ok(Self {
             rounds: setting.rounds.len(),
             coordinates: setting.coordinates,
             learning_rate,
             squared_weights: setting.squared_weights(),
             estimates,
-            estimated,
+            estimated: three(estimated),
+            known: known.map(|_| three(Constants { dissimilarity: 1.0, ..constants })),
             configured: Three { smoothness, convexity, dissimilarity },
             printed,
             corrected,
@@ -188,11 +194,20 @@ impl Report {
             ("δ", ours.dissimilarity, theirs.dissimilarity, dissimilarity),
         ]
         .map(|(name, ours, theirs, seen)| vec![name.into(), digits(ours), digits(theirs), seen]);
+        let known = self.known.as_ref().map_or(String::new(), |known| {
+            format!(
+                "The loss is strongly convex. L = {} and μ = {} hold for all records and all models, δ = 1 for \
+                 full gradients:\nthe bounds use this L and this μ\n",
+                digits(known.smoothness),
+                digits(known.convexity),
+            )
+        });
         format!(
             "{}The estimates use the devices' exact losses and gradients. Do not copy them into \
              [control] unless the data are\npublic or synthetic: the powers would leak the data.\n\n\
              F(w⁰) − F* = {}, with F* = {}, the lowest loss (after round {})\n\n",
-            table(&["constant", ">estimated", ">in [control]", "range along the run"], &rows),
+            table(&["constant", ">estimated", ">in [control]", "range along the run"], &rows)
+                + &known,
             digits(self.estimates.initial_gap),
             digits(self.estimates.lowest_loss),
             self.estimates.lowest_round,

@@ -125,6 +125,6 @@ fn resume(path: &Path, arguments: &Arguments, mode: Mode) -> Result<Job, Failure
     if let Some(threads) = arguments.threads {
         unfinished.experiment.run.threads = threads as usize;
     }
-    let data = super::load_data(&unfinished.experiment.data, mode)?;
+    let data = super::load_data(&unfinished.experiment.inputs(), mode)?;
     Ok(patiently(mode, "preparing the run", || unfinished.resume(data))?)
 }

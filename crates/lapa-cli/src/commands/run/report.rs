@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use lapa::budget::{PrivacySummary, round_up};
 use lapa::observe::{DeviceRecord, DeviceRecords};
 use lapa::run::{Summary, SwitchingRound, UnderNoised};
+use lapa_study::report::accuracy::worst;
 use lapa_study::report::privacy::PrivacyFigures;
 use serde_json::json;
 
@@ -69,12 +70,13 @@ fn text(summary: &Summary, screen: &Screen, folder: &Path) -> String {
     let loss = summary.loss.map_or("–".into(), |loss| format!("{loss:.4}"));
     format!(
         "\n{}Test accuracy {percent}, loss {loss} after {} in {:.1} s\n\
-         Uplink {:.1} MB, downlink {:.1} MB, {}{}\n\
+         {}Uplink {:.1} MB, downlink {:.1} MB, {}{}\n\
          {}{}\n\
-         Results: {9}. Next: lapa report {9}\n",
+         Results: {10}. Next: lapa report {10}\n",
         screen.links,
         count(summary.rounds as usize, "round"),
         summary.seconds,
+        worst(summary).iter().map(|line| format!("{line}\n")).collect::<String>(),
         megabytes(summary.uplink_bytes),
         megabytes(summary.downlink_bytes),
         count(summary.devices as usize, "device"),

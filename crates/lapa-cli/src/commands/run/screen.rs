@@ -62,7 +62,7 @@ impl Screen {
                 self.progress.round(record, self.rounds);
             }
             RunEvent::Checkpoint { .. } => {}
-            RunEvent::Finishing => self.finish(),
+            RunEvent::Finishing(_) => self.finish(),
         }
         flow()
     }

@@ -1,6 +1,7 @@
 //! Plots of several parts: panels, forests, layouts.
 
 use super::*;
+use lapa::model::Shape;
 
 fn figure(title: &str, names: &[&str]) -> Figure {
     let curve = |top: f64| (1..40).map(move |x| (f64::from(x), top * f64::from(x) / 40.0));
@@ -174,7 +175,7 @@ fn pictures() -> Pictures {
     let ramp = picture(&|i| (i % 28) as f32 / 27.0);
     // As many different neighbors as an image can have, values outside and no number among them.
     let noise = picture(&|i| [0.0, 0.3, f32::NAN, 0.7, 2.0, -1.0, 1.0][i * i % 7]);
-    Pictures::new("Digits", 28, ["original".to_string(), "found".to_string()])
+    Pictures::new("Digits", Shape::new(1, 28, 28), ["original".to_string(), "found".to_string()])
         .row("label 7", vec![ramp.clone(), noise])
         .row("label 1", vec![ramp])
 }
@@ -195,7 +196,7 @@ fn pictures_are_small_paths_with_labels() {
     let (_, _, pixels) = pixels(&png);
     // The ramp ends with black, and has shades in between.
     assert!(pixels.contains(&[0; 3]) && pixels.contains(&[122; 3]));
-    let empty = Pictures::new("", 28, []).save(&dir.path().join("e"));
+    let empty = Pictures::new("", Shape::new(1, 28, 28), []).save(&dir.path().join("e"));
     assert!(matches!(empty, Err(PlotError::NoPoints { .. })));
 }
 

@@ -79,7 +79,7 @@ fn a_page_shows_provable_beside_claimed_and_warns_of_too_little_noise() {
     ] {
         assert!(html.contains(text), "{text}");
     }
-    assert_eq!(html.matches("<svg ").count(), PLOTS.len());
+    assert_eq!(html.matches("<svg ").count(), CURVES.len() + CLASSES.len() + DEVICES.len());
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn without_noise_nothing_is_proved_and_nothing_is_drawn_of_it() {
         assert!(html.contains(text), "{text}");
     }
     assert!(!html.contains("Warning:") && !html.contains("without channel noise"));
-    assert_eq!(html.matches("<svg ").count(), 2);
+    assert_eq!(html.matches("<svg ").count(), 2 + 3);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::error::ConfigError;
 use super::experiment::Experiment;
 use crate::data::{CLASSES, DataName};
 use crate::device::Clip;
-use crate::model::{ModelName, Norm, Start};
+use crate::model::{Layer, ModelName, Norm, Start, layers};
 use crate::partition::{PartitionError, Skew};
 
 /// Result of a check.
@@ -73,7 +73,7 @@ fn data(experiment: &Experiment, document: &Document) -> Check {
 
 fn model(experiment: &Experiment, document: &Document) -> Check {
     let model = &experiment.model;
-    if model.name != ModelName::Cnn && model.norm != Norm::None {
+    if !model.name.has_norm() && model.norm != Norm::None {
         return Err(document.error(
             &["model.norm", "model.name"],
             format!(
@@ -85,12 +85,44 @@ fn model(experiment: &Experiment, document: &Document) -> Check {
             "remove model.norm, or use model.name = \"cnn\"",
         ));
     }
+    if model.layers.is_empty() == (model.name == ModelName::Layers) {
+        let (has, help) = match model.name {
+            ModelName::Layers => ("needs", "add tables [[model.layers]], or name a built-in model"),
+            _ => ("does not go with", "set model.name = \"layers\", or remove the layers"),
+        };
+        return Err(document.error(
+            &["model.layers", "model.name"],
+            format!("`model.name` = {} {has} `model.layers`", word(model.name)),
+            help,
+        ));
+    }
     if model.start == Start::Digits && experiment.data.name == DataName::Synthetic {
         return Err(document.error(
             &["model.start", "data.name"],
             "`model.start` = \"digits\" does not go with `data.name` = \"synthetic\": these are \
              the digits that the devices hold, so training on them first would not be public",
             "use model.start = \"random\", or other data",
+        ));
+    }
+    if model.start == Start::Digits && !model.features.is_none() {
+        return Err(document.error(
+            &["model.start", "model.features"],
+            format!(
+                "`model.start` = \"digits\" does not go with `model.features` = {}: it trains on pixels",
+                word(model.features)
+            ),
+            "use model.start = \"random\"",
+        ));
+    }
+    if model.features.is_none() && !model.feature_norm.is_default() {
+        return Err(document.error(
+            &["model.feature_norm", "model.features"],
+            format!(
+                "`model.feature_norm` = {} does not go with `model.features` = \"none\": there are no \
+                 features to normalize",
+                word(model.feature_norm)
+            ),
+            "remove model.feature_norm, or set model.features",
         ));
     }
     Ok(())
@@ -105,11 +137,19 @@ fn learn(experiment: &Experiment, document: &Document) -> Check {
             "remove clip_norm, or set clip to \"device\" or \"sample\"",
         ));
     }
-    if experiment.model.norm == Norm::Batch && learn.clip == Clip::Sample {
+    let model = &experiment.model;
+    let batch_norm = |layer: &Layer| *layer == Layer::BatchNorm;
+    if learn.clip == Clip::Sample && Layer::any(&layers(model, 1), batch_norm) {
+        let (key, value) = match model.name {
+            ModelName::Layers => ("model.layers", "a batch-norm in `model.layers`"),
+            _ => ("model.norm", "`model.norm` = \"batch\""),
+        };
         return Err(document.error(
-            &["model.norm", "learn.clip", "profile"],
-            "`model.norm` = \"batch\" does not go with `learn.clip` = \"sample\": batch norm makes \
-             one sample's gradient depend on the other samples of the batch",
+            &[key, "learn.clip", "profile"],
+            format!(
+                "{value} does not go with `learn.clip` = \"sample\": batch norm makes one sample's \
+                 gradient depend on the other samples of the batch"
+            ),
             "use group norm (model.norm = \"group\"), or clip the device's upload \
              (learn.clip = \"device\")",
         ));
@@ -119,7 +159,16 @@ fn learn(experiment: &Experiment, document: &Document) -> Check {
 
 fn partition(experiment: &Experiment, document: &Document) -> Check {
     let spec = &experiment.partition;
-    let is_shared = spec.scheme.shared().is_some() && spec.skew() != Skew::default();
+    let is_skewed = spec.skew() != Skew::default();
+    if is_skewed && !experiment.model.features.is_none() {
+        return Err(document.error(
+            &["partition.rotation", "partition.noise", "model.features"],
+            "`partition.rotation` and `partition.noise` do not go with `model.features`: features are \
+             computed once, before devices change their images",
+            "remove one of them",
+        ));
+    }
+    let is_shared = spec.scheme.shared().is_some() && is_skewed;
     let skew = if is_shared { Err(PartitionError::SharedSkew) } else { Ok(()) };
     spec.scheme.check().and(skew).map_err(|error| {
         let key = error.key().unwrap_or("scheme");

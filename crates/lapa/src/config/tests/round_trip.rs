@@ -75,6 +75,7 @@ fn written_experiments_read_back_the_same() {
     let bases = [
         "",
         "profile=paper",
+        "learn.update=epoch",
         "privacy.epsilon=3",
         "transmit.uplink=analog",
         "data.name=idx:images",

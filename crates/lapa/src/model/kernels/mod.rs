@@ -6,6 +6,8 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod conv_avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod conv_direct;
 
 use std::sync::LazyLock;
 
@@ -115,6 +117,32 @@ fn squares(x: &[f32]) -> f64 {
         x.iter().map(|&x| f64::from(x) * f64::from(x)).sum()
     }
 }
+
+vectorized! {
+    /// y = tanh(x) = e/(e + 2), e = exp(2x) − 1, with exp(2x) − 1 = 2ⁿ·(exp(r) − 1) + 2ⁿ − 1 for
+    /// |r| ≤ ln(2)/2 by Taylor's series: right to 3 units of the last place.
+    pub(super) fn tanh(x: &[f32], y: &mut [f32]) {
+        const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
+        for (y, &x) in y.iter_mut().zip(x) {
+            // Beyond it tanh is 1; not f32::clamp's order, so that NaN stays.
+            let t = if x > 10.0 { 20.0 } else { 2.0 * x };
+            let t = if x < -10.0 { -20.0 } else { t };
+            // Rounded to a whole number, which then stands in the last bits.
+            let shifted = t * std::f32::consts::LOG2_E + ROUND;
+            let n = shifted - ROUND;
+            let r = t - n * LN_2[0] - n * LN_2[1];
+            let series = 1.0 / 720.0 + r * (1.0 / 5040.0);
+            let series = 1.0 / 24.0 + r * (1.0 / 120.0 + r * series);
+            let series = r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * series)));
+            let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
+            let e = power * series + (power - 1.0);
+            *y = e / (e + 2.0);
+        }
+    }
+}
+
+/// Adding and subtracting it rounds to a whole number.
+const ROUND: f32 = 12_582_912.0;
 
 vectorized! {
     /// ‖x‖², in 32 interleaved partial sums.

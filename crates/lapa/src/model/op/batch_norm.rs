@@ -46,10 +46,6 @@ impl Op for BatchNorm {
         2 * self.shape.channels
     }
 
-    fn statistics_count(&self) -> usize {
-        2 * self.shape.channels
-    }
-
     fn forward(&self, p: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved) {
         let Shape { channels, .. } = self.shape;
         let (len, area) = (self.shape.len(), self.shape.area());
@@ -115,7 +111,7 @@ impl Op for BatchNorm {
     }
 
     /// dγ = Σ dy·x̂, dβ = Σ dy. Leaves both sums for [`Op::backward`].
-    fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+    fn gradient(&self, _: &[f32], pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         let len = self.shape.len();
         let (mean, rest) = saved.values.split_at_mut(len);
         let (inverse_std, rest) = rest.split_at_mut(len);

@@ -149,7 +149,7 @@ impl Op for ConvPoolRelu {
         }
     }
 
-    fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+    fn gradient(&self, _: &[f32], pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         self.begin_clipped(saved);
         let Saved { offsets, active, scratch, packed_gradient, .. } = saved;
         for i in 0..pass.n {

@@ -52,7 +52,7 @@ impl Op for GroupNorm {
         backward(self, p, pass, &saved.values, dx);
     }
 
-    fn gradient(&self, pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
+    fn gradient(&self, _: &[f32], pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         gradient.fill(0.0);
         for i in 0..pass.n {
             self.add_gradient(pass, i, &saved.values, gradient);

@@ -52,7 +52,7 @@ impl Op for Linear {
         multiply(Matrix::new(pass.dy, pass.n, self.outputs), weights, 0.0, dx);
     }
 
-    fn gradient(&self, pass: Pass<'_>, _: &mut Saved, gradient: &mut [f32]) {
+    fn gradient(&self, _: &[f32], pass: Pass<'_>, _: &mut Saved, gradient: &mut [f32]) {
         self.parameter_gradient(pass.n, pass.x, pass.dy, gradient);
     }
 

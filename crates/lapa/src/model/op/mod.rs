@@ -1,26 +1,37 @@
 //! Ops of a network: one per layer, or one fused op for conv + pool + relu.
 
 mod activation;
+mod average_pool;
 mod batch_norm;
 mod conv;
+#[cfg(target_arch = "x86_64")]
+mod conv_direct;
 #[cfg(target_arch = "x86_64")]
 mod conv_pool_relu;
 mod group_norm;
 mod linear;
 mod max_pool;
+mod residual;
+mod standardize;
 #[cfg(test)]
 mod tests;
 
-pub(super) use activation::{Relu, Tanh};
+pub(super) use activation::{Gelu, Relu, Tanh};
+pub(super) use average_pool::{AveragePool, GlobalAveragePool};
 pub(super) use batch_norm::BatchNorm;
 pub(super) use conv::Conv;
+#[cfg(target_arch = "x86_64")]
+pub(super) use conv_direct::DirectConv;
 #[cfg(target_arch = "x86_64")]
 pub(super) use conv_pool_relu::ConvPoolRelu;
 pub(super) use group_norm::GroupNorm;
 pub(super) use linear::Linear;
 pub(super) use max_pool::MaxPool;
+pub(super) use residual::Residual;
 
+use super::chain::Chain;
 use super::kernels::add_wide;
+use super::layer::Shape;
 
 /// Variance offset of both norms, PyTorch's default.
 const NORM_EPSILON: f32 = 1e-5;
@@ -49,6 +60,28 @@ pub(super) struct Saved {
     pub active: crate::model::kernels::Active,
     /// Mean and mean square per channel of the last batch (batch norm only).
     pub statistics: Vec<f32>,
+    /// A padded sample, its padded gradient, and that in strips (direct convolution only). What is not
+    /// written is zero.
+    pub padded: [Vec<f32>; 3],
+    /// Paths of a residual block.
+    pub paths: Vec<Chain>,
+}
+
+/// Square windows that step over the planes of an image.
+#[derive(Clone, Copy)]
+pub(super) struct Windows {
+    pub input: Shape,
+    pub output: Shape,
+    pub kernel: usize,
+    pub stride: usize,
+}
+
+impl Windows {
+    /// Offset in an input plane of the first cell of the window of output `cell`.
+    fn first(&self, cell: usize) -> usize {
+        let (row, col) = (cell / self.output.cols, cell % self.output.cols);
+        self.stride * (row * self.input.cols + col)
+    }
 }
 
 /// A batch at one op: inputs, outputs and the gradient of the loss in the outputs.
@@ -74,11 +107,6 @@ pub(super) trait Op: Send + Sync {
         0
     }
 
-    /// Entries of the statistics vector that it owns (batch norm: mean and mean square).
-    fn statistics_count(&self) -> usize {
-        0
-    }
-
     /// Outputs of a training batch; fills `saved`.
     fn forward(&self, parameters: &[f32], n: usize, x: &[f32], y: &mut [f32], saved: &mut Saved);
 
@@ -96,11 +124,22 @@ pub(super) trait Op: Send + Sync {
         self.forward(parameters, n, x, y, saved);
     }
 
+    /// Gradients at the ops inside this one, in a pass without [`Op::gradient`]: called before
+    /// [`Op::backward`] and the gradients of single samples.
+    fn backward_inside(&self, _parameters: &[f32], _pass: Pass<'_>, _saved: &mut Saved) {}
+
     /// dx = ∂loss/∂inputs. In a batch pass, called after [`Op::gradient`].
     fn backward(&self, parameters: &[f32], pass: Pass<'_>, dx: &mut [f32], saved: &mut Saved);
 
     /// gradient = ∂loss/∂parameters, summed over the batch.
-    fn gradient(&self, _pass: Pass<'_>, _saved: &mut Saved, _gradient: &mut [f32]) {}
+    fn gradient(
+        &self,
+        _parameters: &[f32],
+        _pass: Pass<'_>,
+        _saved: &mut Saved,
+        _gradient: &mut [f32],
+    ) {
+    }
 
     /// Prepares for per-sample gradients: the sum is zero.
     fn begin_clipped(&self, _saved: &mut Saved) {}
