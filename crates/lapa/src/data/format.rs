@@ -7,7 +7,7 @@ use super::{FetchEvent, Result, arrays, cifar, columns, folder, images, table};
 
 /// Files to be read.
 pub struct Request<'a> {
-    /// What stands behind the colon.
+    /// Path behind the colon.
     pub path: &'a Path,
     /// Rows and columns to which pictures are resized.
     pub size: Option<[u32; 2]>,

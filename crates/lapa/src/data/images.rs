@@ -77,7 +77,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What is in a folder, by name; hidden files are not.
+/// Entries of a folder, by name, without hidden ones.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let read = |error| io(folder, "read the folder")(error);
     let entries = folder.read_dir().map_err(read)?.map(|entry| Ok(entry?.path()));

@@ -72,7 +72,7 @@ impl PerChannel {
     }
 }
 
-/// What a network sees of a value x in part i of a sample: (scale·x − meanᵢ)/stdᵢ.
+/// Normalization of a value x in part i of a sample: (scale·x − meanᵢ)/stdᵢ.
 struct Normalization<'a> {
     scale: Option<f64>,
     mean: Option<&'a PerChannel>,
@@ -104,7 +104,7 @@ impl<'a> Normalization<'a> {
         Ok(Some(Self { scale, mean: mean.as_ref(), std: std.as_ref(), parts }))
     }
 
-    /// What a network sees of a value in a part, which is `unit` times as large by default.
+    /// Normalized value of a part, whose scale is `unit` by default.
     fn seen(&self, part: usize, value: f64, unit: f64) -> f32 {
         let number = |numbers: Option<&PerChannel>, default: f64| {
             let numbers = numbers.map_or(&[][..], PerChannel::numbers);

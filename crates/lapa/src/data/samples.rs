@@ -21,7 +21,7 @@ pub enum Values {
     Normalized(Arc<Vec<u8>>, Tables),
 }
 
-/// What a network sees of each byte: a table for all values of a sample, or for equal parts of it, such
+/// Values that a network sees in place of bytes: a table for all values of a sample, or for equal parts of it, such
 /// as channels, in their order.
 pub type Tables = Arc<Vec<[f32; 256]>>;
 

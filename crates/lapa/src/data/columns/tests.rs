@@ -79,7 +79,7 @@ fn tables_that_do_not_fit_are_named_with_row_and_column() {
     assert!(error.contains("t.parquet: cannot be read as Parquet"), "{error}");
 }
 
-/// Whatever a byte becomes, the answer is a table or an error.
+/// A table or an error, for each byte that is changed.
 #[test]
 fn damaged_tables_do_not_panic() {
     for name in ["sensors", "pictures"] {
