@@ -88,12 +88,7 @@ fn features_train_from_a_file_and_are_cached() {
 fn attacks_on_pixels_say_what_they_cannot_do_and_others_go_on() {
     let place = place(300);
     let mut command = lapa_alone(place.path());
-    command.args([
-        "audit",
-        "features.toml",
-        "--attack",
-        "mechanism,canary,ledger,inversion",
-    ]);
+    command.args(["audit", "features.toml", "--attack", "mechanism,canary,ledger,inversion"]);
     command.args(["--quiet", "--format", "json", "--out", "audit"]);
     let findings = stdout_json(command.args(["-c", "run.rounds=4"]));
     let findings = findings.as_array().unwrap();

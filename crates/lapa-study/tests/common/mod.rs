@@ -22,7 +22,7 @@ pub fn data() -> Datasets {
         };
         shorten(&mut data.train, 600);
         shorten(&mut data.test, 100);
-        Datasets::from([(SYNTHETIC, data)])
+        Datasets::from([(SYNTHETIC.into(), data)])
     });
     data.clone()
 }
