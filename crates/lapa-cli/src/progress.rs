@@ -140,7 +140,12 @@ impl FetchProgress {
                 return;
             }
             FetchEvent::Features { features, done, of } => {
-                return self.1.show(features, done as u64, of as u64, "samples");
+                self.1.show(features, done as u64, of as u64, "samples");
+                if done == of {
+                    self.1.finish();
+                    self.1 = Steps::new(self.0.mode);
+                }
+                return;
             }
             FetchEvent::Done { source, folder } => {
                 format!("data: {source}, cached in {}", folder.display())

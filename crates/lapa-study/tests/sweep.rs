@@ -7,6 +7,7 @@ use std::path::Path;
 
 use common::{SYNTHETIC, TOO_MANY, data, experiment, run};
 use lapa::config::Override;
+use lapa::data::Inputs;
 use lapa::run::{Outcome, Run};
 use lapa_study::store::Store;
 use lapa_study::sweep::{Grid, MOST_CELLS, Sweep, SweepError, SweepResults};
@@ -107,7 +108,7 @@ fn figures_are_those_of_separate_runs() {
             ];
             let changes = changes.map(|change| Override::parse(&change).unwrap());
             let folder = place.path().join(format!("run-{index}-{seed}"));
-            let data = data().remove(&SYNTHETIC.into()).unwrap();
+            let data = data().remove(&Inputs::from(SYNTHETIC)).unwrap();
             let run = Run::create(experiment(&changes).unwrap(), data, &folder).unwrap();
             let outcome = run.execute(&mut |_| std::ops::ControlFlow::Continue(())).unwrap();
             let Outcome::Finished(summary) = outcome else { panic!("not finished") };
