@@ -86,6 +86,20 @@ mod twin {
     pub fn dot(a: &[f64], b: &[f64]) -> f64 {
         a.iter().zip(b).map(|(a, b)| a * b).sum()
     }
+
+    /// From units to floats from −0.5 to 1.5 in one row and from 0.2 to 0.6 in the other.
+    pub fn input(units: &[f64]) -> Vec<f64> {
+        let of = |(i, &x): (usize, &f64)| if i < 3 { 2.0 * x - 0.5 } else { 0.4 * x + 0.2 };
+        units.iter().enumerate().map(of).collect()
+    }
+}
+
+/// The same units, by samples at both ends.
+fn units() -> Scale {
+    let ends = [[0.0; 6], [1.0; 6]].map(|units| twin::input(&units));
+    let values: Vec<f32> = ends.concat().into_iter().map(|end| end as f32).collect();
+    let own = Split { values: values.into(), labels: vec![0, 1], shape: Shape::new(1, 1, 6) };
+    Scale::of(&own).unwrap()
 }
 
 /// The derivative that the search follows, against central differences of the distance itself in
@@ -100,23 +114,11 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
         network.initial_parameters(&mut rng).iter().map(|p| 2.0 * p).collect();
     let uniform = |rng: &mut Stream| -> Vec<f32> { (0..n).map(|_| rng.random()).collect() };
     let wide = |values: &[f32]| -> Vec<f64> { values.iter().map(|&v| f64::from(v)).collect() };
-    // Units of floats from −0.5 to 1.5 in one row and from 0.2 to 0.6 in the other.
-    let ends = [[-0.5f32, -0.5, -0.5, 0.2, 0.2, 0.2], [1.5, 1.5, 1.5, 0.6, 0.6, 0.6]];
-    let own =
-        Split { values: ends.concat().into(), labels: vec![0, 1], shape: Shape::new(1, 1, n) };
-    let scale = Scale::of(&own).unwrap();
     for case in 0..24 {
         let (guess, truth) = (uniform(&mut rng), uniform(&mut rng));
         let label = case % c;
         let scaled = case >= 12;
-        let input = |units: &[f64]| -> Vec<f64> {
-            let of = |(i, &x): (usize, &f64)| match (scaled, i < n / 2) {
-                (false, _) => x,
-                (true, true) => 2.0 * x - 0.5,
-                (true, false) => 0.4 * x + 0.2,
-            };
-            units.iter().enumerate().map(of).collect()
-        };
+        let input = |units: &[f64]| if scaled { twin::input(units) } else { units.to_vec() };
         let target = twin::gradient(&wide(&parameters), &input(&wide(&truth)), label);
         let received: Vec<f32> = target.iter().map(|&t| t as f32).collect();
         let clip_norm = (case % 2 == 1).then_some(0.3f32);
@@ -141,7 +143,7 @@ fn the_mixed_second_derivative_agrees_with_a_twin_in_double_precision() {
             clip_norm,
         };
         let mut descent = vec![0.0; n];
-        let units = scaled.then(|| Arc::new(scale.clone()));
+        let units = scaled.then(|| Arc::new(units()));
         let mut matcher = Matcher::new(network.clone(), units);
         let ours = matcher.distance(&seen, distance, &guess, &mut descent);
         let at = wide(&guess);

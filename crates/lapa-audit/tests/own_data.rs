@@ -71,7 +71,7 @@ fn a_table_is_read_in_its_own_units_and_not_drawn() {
     }
 }
 
-/// Color is searched for and drawn in color, whether in bytes or in floats.
+/// Color is searched for and drawn in color, in bytes, in bytes that are centered, and in floats.
 #[test]
 fn color_is_drawn_in_color() {
     let shape = Shape::new(3, 16, 16);
@@ -87,9 +87,18 @@ fn color_is_drawn_in_color() {
         let values: Vec<u8> = floats.iter().map(|&value| value as u8).collect();
         Split { values: values.into(), ..split }
     });
-    for (data, model, psnr) in
-        [(bytes.clone(), "logistic", 90.0), (floats, "logistic", 90.0), (bytes, "cnn", 0.0)]
-    {
+    let centered = bytes.clone().map(|split| {
+        let table = |mean: f32| std::array::from_fn(|byte| (byte as f32 / 255.0 - mean) / 0.25);
+        let tables: Vec<[f32; 256]> = [0.5, 0.4, 0.3].map(table).into();
+        let bytes = split.values.bytes().unwrap().to_vec();
+        Split { values: Values::Normalized(bytes.into(), tables.into()), ..split }
+    });
+    for (data, model, psnr) in [
+        (bytes.clone(), "logistic", 90.0),
+        (centered, "logistic", 90.0),
+        (floats, "logistic", 90.0),
+        (bytes, "cnn", 0.0),
+    ] {
         let model = format!("model.name = '{model}'");
         let findings = audit(dataset(data), &["run.rounds = 2", &model]);
         let first = &findings[0].figures["cases"][0];

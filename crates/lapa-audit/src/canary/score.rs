@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapa::config::{BatchSampling, Clip, Experiment, Learn, Update};
-use lapa::data::Split;
+use lapa::data::{Split, Values};
 use lapa::model::{BLOCK, Batch, Blocks, Network, SampleClip, Worker};
 use lapa::seed::{Purpose, stream};
 use rand::seq::index;
@@ -76,10 +76,10 @@ impl Scorer {
 
     /// Description of the canaries.
     pub fn drawn(&self) -> &'static str {
-        if is_image(self.data.shape) {
-            "random dots in the dark part of the image"
-        } else {
-            "each value the largest or, more often, the least of the test set"
+        match &self.data.values {
+            Values::Halves(_) => "random features at the largest value of the test set",
+            _ if is_image(self.data.shape) => "random dots in the dark part of the image",
+            _ => "each value the largest or, more often, the least of the test set",
         }
     }
 
