@@ -12,27 +12,7 @@ use super::known::{Known, is_softmax_regression};
 pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
     let learn = &experiment.learn;
     let known = Known::of(experiment);
-    let mut reasons = Vec::new();
-    match known {
-        Some(known) if known.convexity > 0.0 => {}
-        Some(_) => reasons.push(
-            "the loss of logistic regression is convex but not strongly convex without \
-             learn.weight_decay: μ and δ are estimates along one run, not constants, and the bound is \
-             not a guarantee"
-                .into(),
-        ),
-        None if is_softmax_regression(&experiment.model) => reasons.push(
-            "the loss of logistic regression is convex but not strongly convex: μ and δ are estimates \
-             along one run, not constants, and the bound is not a guarantee; model.features with \
-             learn.weight_decay has constants"
-                .into(),
-        ),
-        None => reasons.push(
-            "the loss of this model is not strongly convex: L, μ and δ are estimates along one run, \
-             not constants, and the bound is not a guarantee"
-                .into(),
-        ),
-    }
+    let mut reasons: Vec<String> = about_convexity(experiment, known).into_iter().collect();
     if learn.update == Update::Epoch {
         reasons.push(
             "learn.update = \"epoch\" takes many local steps per round; the theorem assumes one \
@@ -78,4 +58,26 @@ pub fn outside_theorem(experiment: &Experiment) -> Vec<String> {
         reasons.push("the channel term does not include interference between devices".into());
     }
     reasons
+}
+
+/// The reason that the loss is not strongly convex, if it is not known to be.
+fn about_convexity(experiment: &Experiment, known: Option<Known>) -> Option<String> {
+    let reason = match known {
+        Some(known) if known.convexity > 0.0 => return None,
+        Some(_) => {
+            "the loss of logistic regression is convex but not strongly convex without \
+             learn.weight_decay: μ and δ are estimates along one run, not constants, and the bound is \
+             not a guarantee"
+        }
+        None if is_softmax_regression(&experiment.model) => {
+            "the loss of logistic regression is convex but not strongly convex: μ and δ are estimates \
+             along one run, not constants, and the bound is not a guarantee; model.features with \
+             learn.weight_decay has constants"
+        }
+        None => {
+            "the loss of this model is not strongly convex: L, μ and δ are estimates along one run, \
+             not constants, and the bound is not a guarantee"
+        }
+    };
+    Some(reason.into())
 }
