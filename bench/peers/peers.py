@@ -7,10 +7,12 @@ Reads one command per line on standard input and answers one JSON line on standa
     batch S             gradient of the batch-norm CNN, default memory layout
     channels_last S     the same gradient, model and images in channels_last layout
     vmap S              per-sample clipped gradient of the group-norm CNN, vmap(grad)
+    NET S               gradient of cifar-cnn or resnet-8, channels_last layout, 100 color images
+    NET-vmap S          per-sample clipped gradient of them, vmap(grad)
     round S             one federated round of 15 devices, two threads
     quit
 
-S is the length of one measurement in seconds. Model, batch size and loss are those of `lapa bench`:
+NET is `cifar-cnn` or `resnet-8`. S is the length of one measurement in seconds. Model, batch size and loss are those of `lapa bench`:
 the first 400 training images of MNIST, softmax cross-entropy averaged over the batch. The argument
 is the folder of MNIST's IDX files.
 
@@ -28,12 +30,14 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 BATCH = 400
+COLORS = 100
 DEVICES = 15
 CLIP_NORM = 1.0
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 # What vmap is offered; the fastest depends on the machine's caches.
 CHUNKS = (50, 100, 200, 400)
+COLOR_CHUNKS = (10, 25, 50, 100)
 
 
 def cnn(norm):
@@ -65,6 +69,53 @@ def images(count, first):
     return x, read("train-labels-idx1-ubyte", 8, 1).long()
 
 
+class Residual(nn.Module):
+    """The sum of a body and a shortcut, which is a 1x1 convolution where the shape changes."""
+
+    def __init__(self, width, channels, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(width, channels, 3, stride, 1),
+            nn.GroupNorm(8, channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.GroupNorm(8, channels),
+        )
+        same = (width, stride) == (channels, 1)
+        self.shortcut = nn.Identity() if same else nn.Conv2d(width, channels, 1, stride)
+
+    def forward(self, x):
+        return self.body(x) + self.shortcut(x)
+
+
+def resnet8():
+    modules, width = [nn.Conv2d(3, 16, 3, padding=1), nn.GroupNorm(8, 16), nn.ReLU()], 16
+    for channels, stride in ((16, 1), (32, 2), (64, 2)):
+        modules += [Residual(width, channels, stride), nn.ReLU()]
+        width = channels
+    return nn.Sequential(*modules, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def cifar_cnn():
+    modules, width = [], 3
+    for channels in (32, 64, 128):
+        for _ in range(2):
+            modules += [nn.Conv2d(width, channels, 3, padding=1), nn.Tanh()]
+            width = channels
+        modules.append(nn.MaxPool2d(2))
+    return nn.Sequential(
+        *modules, nn.Flatten(), nn.Linear(2048, 128), nn.Tanh(), nn.Linear(128, 10)
+    )
+
+
+NETS = {"cifar-cnn": cifar_cnn, "resnet-8": resnet8}
+
+
+def colors():
+    """Color images without meaning, and labels."""
+    return torch.rand(COLORS, 3, 32, 32), torch.arange(COLORS) % 10
+
+
 def gradient_loop(model, x, y):
     """The usual training loop up to the flat gradient."""
     loss = nn.CrossEntropyLoss()
@@ -88,11 +139,16 @@ def channels_last():
     return gradient_loop(model, x.to(memory_format=torch.channels_last), y)
 
 
-def vmap_step(chunk):
+def net(name):
+    model = NETS[name]().to(memory_format=torch.channels_last)
+    x, y = colors()
+    return gradient_loop(model, x.to(memory_format=torch.channels_last), y)
+
+
+def vmap_step(model, x, y, chunk):
     """Mean of the clipped per-sample gradients, `chunk` samples in one vmap call."""
-    model = cnn(nn.GroupNorm(4, 20)).to(memory_format=torch.channels_last)
+    model = model.to(memory_format=torch.channels_last)
     parameters = {name: p.detach() for name, p in model.named_parameters()}
-    x, y = images(BATCH, 0)
     loss = nn.CrossEntropyLoss()
 
     def sample_loss(parameters, image, label):
@@ -109,16 +165,16 @@ def vmap_step(chunk):
             squares = sum(torch.linalg.vector_norm(g, dim=1) ** 2 for g in parts)
             weights = torch.clamp(CLIP_NORM / squares.sqrt(), max=1.0)
             total = total + torch.cat([weights @ g for g in parts])
-        return total / BATCH
+        return total / len(x)
 
     return step
 
 
-def vmap_best():
+def vmap_best(model, x, y, chunks):
     """The vmap loop with the chunk size that is fastest here, from a short trial of each."""
-    trials = {chunk: rate(vmap_step(chunk), 0.5) for chunk in CHUNKS}
+    trials = {chunk: rate(vmap_step(model, x, y, chunk), 0.5) for chunk in chunks}
     best = max(trials, key=trials.get)
-    return vmap_step(best), {"chunk": best}
+    return vmap_step(model, x, y, best), {"chunk": best}
 
 
 @torch.no_grad()
@@ -176,8 +232,13 @@ def rate(step, seconds):
 LOOPS = {
     "batch": lambda: (batch(), {}),
     "channels_last": lambda: (channels_last(), {}),
-    "vmap": vmap_best,
+    "vmap": lambda: vmap_best(cnn(nn.GroupNorm(4, 20)), *images(BATCH, 0), CHUNKS),
     "round": lambda: (round_step(), {}),
+    **{name: lambda name=name: (net(name), {}) for name in NETS},
+    **{
+        f"{name}-vmap": lambda name=name: vmap_best(NETS[name](), *colors(), COLOR_CHUNKS)
+        for name in NETS
+    },
 }
 
 
@@ -195,7 +256,8 @@ def answer(line, ready):
     per_second = rate(step, seconds)
     if mode == "round":
         return {"mode": mode, "seconds": 1 / per_second, **notes}
-    return {"mode": mode, "samples_per_s": BATCH * per_second, **notes}
+    batch = COLORS if mode.startswith(tuple(NETS)) else BATCH
+    return {"mode": mode, "samples_per_s": batch * per_second, **notes}
 
 
 def main():

@@ -85,6 +85,7 @@ pub fn run(options: &Options) -> TaskResult {
     let mut worker = Worker::start(&python, "peers.py", &[&images], core)?;
     let about = worker.ask("about")?;
     let mut rows = gradient_rows(&mut worker, &lapa, core, options)?;
+    rows.extend(model_rows(&mut worker, &lapa, core, options)?);
     drop(worker);
     if options.round {
         rows.push(round_row(&python, &images, &lapa, options)?);
@@ -147,6 +148,33 @@ fn gradient_rows(
         ];
         for (row, figures) in rows.iter_mut().zip(measured) {
             row.pairs.push(figures);
+        }
+    }
+    Ok(rows.into())
+}
+
+/// The networks for color images, plain and per sample.
+fn model_rows(
+    worker: &mut Worker,
+    lapa: &Path,
+    core: Option<u32>,
+    options: &Options,
+) -> Result<Vec<Row>, String> {
+    let seconds = options.seconds.to_string();
+    let arguments = ["--only", "models", "--threads", "1", "--seconds", &seconds];
+    let modes = [
+        ("cifar-cnn", "cifar_cnn", "cifar-cnn, gradient / PyTorch channels_last"),
+        ("cifar-cnn-vmap", "cifar_cnn_per_sample", "cifar-cnn, per-sample clipped / vmap"),
+        ("resnet-8", "resnet_8", "resnet-8, gradient / PyTorch channels_last"),
+        ("resnet-8-vmap", "resnet_8_per_sample", "resnet-8, per-sample clipped / vmap"),
+    ];
+    let mut rows = modes.map(|(_, _, name)| Row { name, pairs: Vec::new() });
+    for pair in 0..options.pairs {
+        eprintln!("networks for color images, pair {} of {}", pair + 1, options.pairs);
+        let ours = our_figures(lapa, &arguments, core)?;
+        for ((mode, key, _), row) in modes.iter().zip(&mut rows) {
+            let peer = worker.figure(mode, options.seconds, "samples_per_s")?;
+            row.pairs.push((number(&ours, &format!("{key}_samples_per_s"))?, peer));
         }
     }
     Ok(rows.into())

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lapa::config::Norm;
 use lapa::data::Split;
 use lapa::model::{
-    BLOCK, Batch, Blocks, Clipped, Kernels, Network, SampleClip, Shape, Worker, cnn, logistic, mlp,
+    BLOCK, Batch, Blocks, Clipped, Kernels, Network, SampleClip, Shape, Worker, cifar_cnn, cnn,
+    cnn_tanh, logistic, mlp, resnet8,
 };
 use lapa::seed::{Purpose, stream};
 use rand::RngExt;
@@ -155,7 +156,9 @@ fn the_same_records_drift_in_single_precision() {
 #[test]
 fn a_sample_counts_the_same_in_every_batch() {
     for kernels in [Kernels::Fast, Kernels::Reference] {
-        for layers in [cnn(Norm::Group, 10), cnn(Norm::None, 10), mlp(10), logistic(10)] {
+        let wide = [cifar_cnn(10), cnn_tanh(Norm::None, 10), resnet8(Norm::Group, 10)];
+        let narrow = [cnn(Norm::Group, 10), cnn(Norm::None, 10), mlp(10), logistic(10)];
+        for layers in narrow.into_iter().chain(wide) {
             let network = Network::with_kernels(Shape::new(1, 28, 28), &layers, kernels).unwrap();
             let mut rng = stream(4, Purpose::SyntheticData, 0, 0);
             let parameters = network.initial_parameters(&mut stream(4, Purpose::ModelInit, 0, 0));

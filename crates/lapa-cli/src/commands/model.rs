@@ -73,6 +73,7 @@ pub fn execute(command: Command) -> CommandResult {
             let data = super::load_data(&inputs, Mode::choose(false))?;
             (data.train.shape, data.classes)
         }
+        (None, DataName::Cifar10) => (Shape::new(3, 32, 32), 10),
         (None, _) => (Shape::new(1, 28, 28), 10),
     };
     let shape = experiment.model.feature_map().shape(shape)?;

@@ -16,6 +16,7 @@ mod folders;
 mod interrupt;
 mod ledger;
 mod link;
+mod model;
 #[path = "../../../lapa-report/tests/support/pages.rs"]
 mod pages;
 mod partition;

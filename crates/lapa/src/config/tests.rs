@@ -2,6 +2,7 @@
 
 mod choice;
 mod control;
+mod layers;
 mod limits;
 mod privacy;
 mod radio;

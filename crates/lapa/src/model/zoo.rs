@@ -97,8 +97,10 @@ pub fn logistic(classes: usize) -> Vec<Layer> {
 pub fn network(spec: &ModelSpec, shape: Shape, classes: usize) -> Result<Network, ModelError> {
     let layers = layers(spec, classes);
     Network::new(shape, &layers).map_err(|mut error| {
-        let fits =
-            |side: &usize| Network::new(Shape::new(shape.channels, *side, *side), &layers).is_ok();
+        let fits = |side: &usize| {
+            let input = Shape::new(shape.channels, *side, *side);
+            layers.iter().try_fold(input, |shape, layer| layer.output(shape)).is_ok()
+        };
         let name = match spec.name {
             ModelName::Layers => "model.layers".into(),
             name => word_of(name),

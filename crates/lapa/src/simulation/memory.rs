@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::config::{ModelName, Override};
     use crate::model::Layer;
-    use crate::model::{cnn, logistic, mlp};
+    use crate::model::{cnn, logistic, mlp, resnet8};
 
     fn experiment(changes: &[&str]) -> Experiment {
         let changes: Vec<_> =
@@ -144,6 +144,10 @@ mod tests {
         }
         assert!(check(&cnn(group, 10), 16384, 32768, (2, 1)).is_some());
         assert!(check(&logistic(10), 512, 512, (1, 4096)).is_some());
+        // 1024·1024·16 floats, and their gradients, of each of the first ten layers.
+        assert_eq!(check(&resnet8(group, 10), 1024, 1024, (1, 15)), None);
+        let error = check(&resnet8(group, 10), 1024, 1024, (40, 15)).unwrap();
+        assert!(error.buffer_bytes > 2 * 40 * 10 * 8 * 16_000_000, "{error}");
         assert_eq!(error.model, ModelName::Cnn, "as configured");
     }
 

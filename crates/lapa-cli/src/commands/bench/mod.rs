@@ -2,6 +2,7 @@
 
 mod control;
 mod links;
+mod models;
 mod scale;
 
 use std::hint::black_box;
@@ -24,7 +25,8 @@ use crate::progress::Mode;
 
 /// Measure the engine's speed on this machine.
 ///
-/// Gradients and evaluation: the paper's CNN, batches of 400, one core. Rounds: 15 devices of
+/// Gradients and evaluation: the paper's CNN, batches of 400, one core. Models: cifar-cnn and resnet-8,
+/// batches of 100 color images, one core. Rounds: 15 devices of
 /// 3000–5000 samples, batch 10 %, without evaluation and checkpoints; and the share of evaluations in the
 /// time of the quickstart. Links: cost of sending the updates of these devices relative to such a round,
 /// and of computing the links of 100,000 devices. Control: time to judge powers over 200 rounds, and DDPG
@@ -53,6 +55,8 @@ pub struct Arguments {
 enum Part {
     /// Gradients, compared with a matrix product.
     Gradient,
+    /// Gradients of the networks for color images.
+    Models,
     /// Whole rounds, and evaluation beside them.
     Round,
     /// Transmission over radio links, and the links themselves.
@@ -89,8 +93,9 @@ pub fn execute(arguments: Arguments) -> CommandResult {
     let mut bench = Bench { data: &data, budget, threads, loading, figures: Map::new() };
     bench.add("data", String::from(data.name.clone()));
     type Measure = fn(&mut Bench<'_>) -> Result<(), Failure>;
-    let parts: [(Part, &str, Measure); 6] = [
+    let parts: [(Part, &str, Measure); 7] = [
         (Part::Gradient, "gradients", gradients),
+        (Part::Models, "networks for color images", models::measure),
         (Part::Round, "rounds", rounds),
         (Part::Links, "links", links::measure),
         (Part::Control, "power optimization", control::measure),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::read;
 use crate::config::choice::path;
-use crate::config::schema::{CHOICE, FILE, alternatives, properties, words};
+use crate::config::schema::{CHOICE, FILE, alternatives, items, properties, words};
 use crate::config::*;
 use crate::seed::{Purpose, Stream, stream};
 
@@ -38,6 +38,9 @@ fn value(rule: &Value, rng: &mut Stream) -> Value {
     if let Some(words) = words(rule) {
         return json!(words.choose(rng));
     }
+    if let Some(word) = rule.get("const") {
+        return word.clone();
+    }
     if let Some(forms) = alternatives(rule) {
         return value(forms.choose(rng).unwrap(), rng);
     }
@@ -54,9 +57,9 @@ fn value(rule: &Value, rng: &mut Stream) -> Value {
         }
         Some("array") => {
             let count = rule["minItems"].as_u64().unwrap_or(1);
-            let mut items: Vec<Value> = (0..count).map(|_| value(&rule["items"], rng)).collect();
-            items.sort_by(|a, b| a.as_f64().partial_cmp(&b.as_f64()).unwrap());
-            items.into()
+            let mut values: Vec<Value> = (0..count).map(|_| value(items(rule), rng)).collect();
+            values.sort_by(|a, b| a.as_f64().partial_cmp(&b.as_f64()).unwrap());
+            values.into()
         }
         Some("object") => {
             let keys = properties(rule).unwrap().iter();
@@ -79,6 +82,7 @@ fn written_experiments_read_back_the_same() {
         "privacy.epsilon=3",
         "transmit.uplink=analog",
         "data.name=idx:images",
+        "model.name=layers model.layers=[{type='relu'}]",
         "partition.mix.iid=1 partition.mix.non_iid=0",
         "privacy.channel_trust=1 transmit.uplink=analog transmit.access=orthogonal",
     ];

@@ -19,6 +19,9 @@ const CHANNELS: usize = 4;
 const STRIPS: usize = 2;
 const TAPS: usize = 3;
 
+/// Strips of a sum that is long beside its reduction.
+const LONG: usize = 64;
+
 /// Sizes of a convolution, and where things lie in its padded image.
 pub(in crate::model) struct Direct {
     input: Shape,
@@ -215,49 +218,58 @@ impl Direct {
         self.store(strip, &outputs, y);
     }
 
-    /// Writes strips of some channels from `strip` on.
+    /// Writes strips of some channels from `strip` on. Plain loops: iterators are not compiled into
+    /// functions with processor features.
     #[inline(always)]
     fn store<const T: usize>(&self, strip: usize, outputs: &[[[f32; STRIP]; T]], y: &mut [f32]) {
         let (cols, area) = (self.output.cols, self.output.area());
         let across = cols.div_ceil(STRIP);
         for t in 0..T {
             let (row, col) = ((strip + t) / across, (strip + t) % across * STRIP);
-            for (outputs, y) in outputs.iter().zip(y.chunks_exact_mut(area)) {
-                let y = &mut y[row * cols + col..];
-                match y.first_chunk_mut::<STRIP>().filter(|_| cols - col >= STRIP) {
-                    Some(y) => *y = outputs[t],
-                    None => y[..cols - col].copy_from_slice(&outputs[t][..cols - col]),
+            let len = STRIP.min(cols - col);
+            for n in 0..outputs.len() {
+                let y = &mut y[n * area + row * cols + col..][..len];
+                if len == STRIP {
+                    y.copy_from_slice(&outputs[n][t]);
+                } else {
+                    y.copy_from_slice(&outputs[n][t][..len]);
                 }
             }
         }
     }
 
-    /// gradient = ∂loss/∂W of a padded sample, or that is added to it, from ∂loss/∂y in strips.
+    /// Samples whose gradients are summed together: enough for sums longer than their reduction.
+    pub fn samples_together(&self) -> usize {
+        (LONG / self.strips.len()).max(1)
+    }
+
+    /// gradient = ∂loss/∂W of `n` padded samples, or that is added to it, from ∂loss/∂y in strips.
     ///
     /// # Safety
     /// The processor has AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn gradient<const ADD: bool>(
         &self,
-        image: &[f32],
+        n: usize,
+        images: &[f32],
         dy: &[f32],
         gradient: &mut [f32],
     ) {
         let (channels, taps) = (self.output.channels, self.taps.len());
-        assert!(image.len() >= self.image_len() && dy.len() >= self.strips_len());
+        assert!(images.len() >= n * self.image_len() && dy.len() >= n * self.strips_len());
         assert!(gradient.len() >= channels * taps);
         for first in (0..channels).step_by(CHANNELS) {
-            let n = CHANNELS.min(channels - first);
+            let block = CHANNELS.min(channels - first);
             let dy = &dy[first * self.strips.len() * STRIP..];
-            let gradient = &mut gradient[first * taps..];
             for tap in (0..taps).step_by(TAPS) {
                 let t = TAPS.min(taps - tap);
-                // SAFETY: the assertions above; n channels and t taps are left.
-                let sums = unsafe { with_tile!(n, t, self.gradient_tile(image, dy, tap)) };
-                for (n, sums) in (0..n).map(|n| (n, sums.map(|sums| sums[n]))) {
-                    let gradient = &mut gradient[n * taps + tap..][..t];
-                    for (gradient, sum) in gradient.iter_mut().zip(sums) {
-                        *gradient = if ADD { *gradient + sum } else { sum };
+                let mut sums = [[0.0; CHANNELS]; TAPS];
+                // SAFETY: the assertions above; as many channels and taps are left.
+                unsafe { with_tile!(block, t, self.gradient_tile(n, images, dy, tap, &mut sums)) };
+                for o in 0..block {
+                    for t in 0..t {
+                        let gradient = &mut gradient[(first + o) * taps + tap + t];
+                        *gradient = if ADD { *gradient + sums[t][o] } else { sums[t][o] };
                     }
                 }
             }
@@ -271,34 +283,38 @@ impl Direct {
     #[target_feature(enable = "avx2,fma")]
     unsafe fn gradient_tile<const N: usize, const T: usize>(
         &self,
-        image: &[f32],
+        n: usize,
+        images: &[f32],
         dy: &[f32],
         tap: usize,
-    ) -> [[f32; CHANNELS]; TAPS] {
+        totals: &mut [[f32; CHANNELS]; TAPS],
+    ) {
         let mut sums = [[_mm256_setzero_ps(); CHANNELS]; T];
-        // SAFETY: see the function's contract.
-        unsafe {
-            let mut starts = [image.as_ptr(); T];
-            for t in 0..T {
-                starts[t] = image.as_ptr().add(*self.taps.get_unchecked(tap + t));
-            }
-            let plane = self.strips.len() * STRIP;
-            let mut place = dy.as_ptr();
-            for &strip in &self.strips {
-                let mut x = [_mm256_setzero_ps(); T];
+        let plane = self.strips.len() * STRIP;
+        for sample in 0..n {
+            // SAFETY: see the function's contract.
+            unsafe {
+                let image = images.as_ptr().add(sample * self.image_len());
+                let mut place = dy.as_ptr().add(sample * self.strips_len());
+                let mut starts = [image; T];
                 for t in 0..T {
-                    x[t] = _mm256_loadu_ps(starts[t].add(strip));
+                    starts[t] = image.add(*self.taps.get_unchecked(tap + t));
                 }
-                for n in 0..N {
-                    let dy = _mm256_loadu_ps(place.add(n * plane));
+                for &strip in &self.strips {
+                    let mut x = [_mm256_setzero_ps(); T];
                     for t in 0..T {
-                        sums[t][n] = _mm256_fmadd_ps(x[t], dy, sums[t][n]);
+                        x[t] = _mm256_loadu_ps(starts[t].add(strip));
                     }
+                    for o in 0..N {
+                        let dy = _mm256_loadu_ps(place.add(o * plane));
+                        for t in 0..T {
+                            sums[t][o] = _mm256_fmadd_ps(x[t], dy, sums[t][o]);
+                        }
+                    }
+                    place = place.add(STRIP);
                 }
-                place = place.add(STRIP);
             }
         }
-        let mut totals = [[0.0; CHANNELS]; TAPS];
         for t in 0..T {
             let [a, b, c, d] = sums[t];
             let four = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
@@ -306,6 +322,5 @@ impl Direct {
             // SAFETY: the array holds four floats.
             unsafe { _mm_storeu_ps(totals[t].as_mut_ptr(), four) };
         }
-        totals
     }
 }

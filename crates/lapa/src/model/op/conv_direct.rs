@@ -3,8 +3,10 @@
 //! Of [`Saved`] it uses `padded`, `packed` (standardized weights, then those in the order of the
 //! kernels), and the gradient buffers; `scratch` where the plain convolution stands in.
 
+use std::ops::Range;
+
 use super::standardize::standardize;
-use super::{Conv, Op, Pass, Saved, Windows, grow, row};
+use super::{Conv, Op, Pass, Saved, Windows, grow};
 use crate::model::kernels::conv_direct::Direct;
 use crate::model::kernels::{add_scaled, has_fast_convolution, lanes_sum, norm_squared};
 
@@ -17,37 +19,55 @@ pub(in crate::model) struct DirectConv {
     back: Option<Direct>,
 }
 
+/// Most cells of a plane, and most weights of an output channel: the kernels keep a table of each.
+const MOST: usize = 1 << 20;
+
 impl DirectConv {
-    /// The op, if this processor has the kernels.
+    /// The op, if this processor and this shape have the kernels.
     pub fn new(plain: Conv) -> Option<Self> {
         let Windows { input, output, kernel, stride } = plain.windows;
+        let largest =
+            [input.area(), output.area(), plain.taps(), output.channels * kernel * kernel];
+        if !has_fast_convolution() || largest.into_iter().any(|size| size > MOST) {
+            return None;
+        }
         let padding = (kernel - 1).checked_sub(plain.padding).filter(|_| stride == 1);
         let windows = Windows { input: output, output: input, kernel, stride };
-        has_fast_convolution().then(|| Self {
+        Some(Self {
             direct: Direct::new(plain.windows, plain.padding),
             back: padding.map(|padding| Direct::new(windows, padding)),
             plain,
         })
     }
 
-    /// Adds the gradient of sample `i` to `out`, or puts it there.
-    fn sample_gradient<const ADD: bool>(
+    /// Adds the gradient of the samples to `out`, or puts it there.
+    fn samples_gradient<const ADD: bool>(
         &self,
         pass: Pass<'_>,
-        i: usize,
+        samples: Range<usize>,
         padded: &mut [Vec<f32>; 3],
         out: &mut [f32],
     ) {
         let Windows { input, output, .. } = self.plain.windows;
-        let [image, _, strips] = padded;
-        self.direct.pad(row(pass.x, i, input.len()), image);
-        let dy = row(pass.dy, i, output.len());
+        let (n, [images, _, strips]) = (samples.len(), padded);
+        grow(images, n * self.direct.image_len());
+        grow(strips, n * self.direct.strips_len());
+        let x = pass.x[samples.start * input.len()..].chunks_exact(input.len()).take(n);
+        for (x, image) in x.zip(images.chunks_exact_mut(self.direct.image_len())) {
+            self.direct.pad(x, image);
+        }
+        let dy = &pass.dy[samples.start * output.len()..][..n * output.len()];
         let (weights, bias) = out.split_at_mut(self.plain.weights());
+        let in_strips = self.direct.in_strips(dy, strips);
         // SAFETY: `new` checked that the processor has AVX2 and FMA.
-        unsafe { self.direct.gradient::<ADD>(image, self.direct.in_strips(dy, strips), weights) };
-        for (bias, dy) in bias.iter_mut().zip(dy.chunks_exact(output.area())) {
-            let sum = lanes_sum(dy.len(), |j| dy[j]);
-            *bias = if ADD { *bias + sum } else { sum };
+        unsafe { self.direct.gradient::<ADD>(n, images, in_strips, weights) };
+        if !ADD {
+            bias.fill(0.0);
+        }
+        for dy in dy.chunks_exact(output.len()) {
+            for (bias, dy) in bias.iter_mut().zip(dy.chunks_exact(output.area())) {
+                *bias += lanes_sum(dy.len(), |j| dy[j]);
+            }
         }
     }
 }
@@ -107,21 +127,21 @@ impl Op for DirectConv {
 
     fn gradient(&self, _: &[f32], pass: Pass<'_>, saved: &mut Saved, gradient: &mut [f32]) {
         gradient.fill(0.0);
-        grow(&mut saved.padded[2], self.direct.strips_len());
-        for i in 0..pass.n {
-            self.sample_gradient::<true>(pass, i, &mut saved.padded, gradient);
+        let together = self.direct.samples_together();
+        for first in (0..pass.n).step_by(together) {
+            let samples = first..pass.n.min(first + together);
+            self.samples_gradient::<true>(pass, samples, &mut saved.padded, gradient);
         }
         self.plain.through_standardization(gradient, &saved.packed);
     }
 
     fn begin_clipped(&self, saved: &mut Saved) {
-        grow(&mut saved.padded[2], self.direct.strips_len());
         self.plain.begin_clipped(saved);
     }
 
     fn sample_norm_squared(&self, pass: Pass<'_>, i: usize, saved: &mut Saved) -> f64 {
         let Saved { sample_gradient, padded, packed, .. } = saved;
-        self.sample_gradient::<false>(pass, i, padded, sample_gradient);
+        self.samples_gradient::<false>(pass, i..i + 1, padded, sample_gradient);
         self.plain.through_standardization(sample_gradient, packed);
         norm_squared(sample_gradient)
     }

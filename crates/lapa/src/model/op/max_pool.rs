@@ -1,6 +1,7 @@
 //! Maximum pooling. Keeps the winning cell of each window, in row-major order, in `Saved::offsets`.
 
 use super::{Op, Pass, Saved, Windows, grow};
+use crate::model::kernels::vectorized;
 
 pub(in crate::model) struct MaxPool {
     pub windows: Windows,
@@ -19,9 +20,10 @@ impl Op for MaxPool {
         for ((x, y), winners) in
             planes.zip(outputs).zip(saved.offsets.chunks_exact_mut(w.output.area()))
         {
-            match (w.kernel, w.stride) {
-                (2, 2) => w.maxima(2, 2, x, y, winners),
-                (kernel, stride) => w.maxima(kernel, stride, x, y, winners),
+            if (w.kernel, w.stride) == (2, 2) {
+                maxima_of_four(w, x, y, winners);
+            } else {
+                w.maxima(x, y, winners);
             }
         }
     }
@@ -42,26 +44,43 @@ impl Op for MaxPool {
 }
 
 impl Windows {
-    /// Maxima of one plane. The numbers of the windows are arguments so that those of a call can be
-    /// constants.
-    #[inline(always)]
-    fn maxima(&self, kernel: usize, stride: usize, x: &[f32], y: &mut [f32], winners: &mut [u16]) {
-        let (width, cols) = (self.input.cols, self.output.cols);
-        let rows = y.chunks_exact_mut(cols).zip(winners.chunks_exact_mut(cols));
-        for (r, (y, winners)) in rows.enumerate() {
-            let x = &x[r * stride * width..][..(kernel - 1) * width + width];
-            for (c, (y, winner)) in y.iter_mut().zip(winners).enumerate() {
-                let first = c * stride;
-                (*y, *winner) = (x[first], 0);
-                // Strict comparison in row-major order: ties go to the first cell.
-                for row in 0..kernel {
-                    for col in 0..kernel {
-                        let value = x[first + row * width + col];
-                        if value > *y {
-                            (*y, *winner) = (value, (row * kernel + col) as u16);
-                        }
+    /// Maxima of one plane.
+    fn maxima(&self, x: &[f32], y: &mut [f32], winners: &mut [u16]) {
+        for (cell, (y, winner)) in y.iter_mut().zip(winners).enumerate() {
+            let x = &x[self.first(cell)..];
+            (*y, *winner) = (x[0], 0);
+            // Strict comparison in row-major order: ties go to the first cell.
+            for row in 0..self.kernel {
+                for col in 0..self.kernel {
+                    let value = x[row * self.input.cols + col];
+                    if value > *y {
+                        (*y, *winner) = (value, (row * self.kernel + col) as u16);
                     }
                 }
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// The same for 2×2 windows side by side.
+    fn maxima_of_four(windows: &Windows, x: &[f32], y: &mut [f32], winners: &mut [u16]) {
+        let (width, cols) = (windows.input.cols, windows.output.cols);
+        for row in 0..windows.output.rows {
+            let (above, below) = x[2 * row * width..][..2 * width].split_at(width);
+            let (above, below) = (above.as_chunks::<2>().0, below.as_chunks::<2>().0);
+            let (above, below) = (&above[..cols], &below[..cols]);
+            let y = &mut y[row * cols..][..cols];
+            let winners = &mut winners[row * cols..][..cols];
+            for c in 0..cols {
+                let window = [above[c][0], above[c][1], below[c][0], below[c][1]];
+                let (mut most, mut winner) = (window[0], 0);
+                for cell in 1..4 {
+                    let larger = window[cell] > most;
+                    most = if larger { window[cell] } else { most };
+                    winner = if larger { cell as u16 } else { winner };
+                }
+                (y[c], winners[c]) = (most, winner);
             }
         }
     }

@@ -60,8 +60,8 @@ pub(super) struct Saved {
     pub active: crate::model::kernels::Active,
     /// Mean and mean square per channel of the last batch (batch norm only).
     pub statistics: Vec<f32>,
-    /// A padded sample, its padded gradient, and that in strips (direct convolution only). What is not
-    /// written is zero.
+    /// Padded samples, a padded gradient, and gradients in strips (direct convolution only). What is
+    /// not written is zero.
     pub padded: [Vec<f32>; 3],
     /// Paths of a residual block.
     pub paths: Vec<Chain>,
