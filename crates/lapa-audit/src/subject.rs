@@ -13,7 +13,7 @@ use crate::AuditError;
 pub(crate) fn network(experiment: &Experiment, data: &Dataset) -> Result<Network, FederationError> {
     let shape = data.train.shape;
     lapa::model::network(&experiment.model, shape, data.classes)
-        .map_err(|source| FederationError::Model { shape, source })
+        .map_err(|source| FederationError::Model { shape, source: source.into() })
 }
 
 /// Privacy statement of a run.

@@ -30,7 +30,7 @@ pub enum FederationError {
         /// Shape of an image.
         shape: Shape,
         /// The mismatch.
-        source: crate::model::ModelError,
+        source: Box<crate::model::ModelError>,
     },
     /// The model is too large for the images, devices and threads.
     #[error(transparent)]

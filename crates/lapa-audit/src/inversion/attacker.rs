@@ -67,7 +67,7 @@ impl Attacker {
         let layers = layers(&experiment.model, data.classes);
         let single_images_only = Layer::any(&layers, |layer| *layer == Layer::BatchNorm);
         let network = Network::new(shape, &for_one_image(layers, shape.channels).0)
-            .map_err(|source| FederationError::Model { shape, source })?;
+            .map_err(|source| FederationError::Model { shape, source: source.into() })?;
         let learn = &experiment.learn;
         let scale = Scale::of(&data.test);
         let of_each_class =

@@ -78,7 +78,7 @@ pub fn execute(command: Command) -> CommandResult {
     };
     let shape = experiment.model.feature_map().shape(shape)?;
     let network = network(&experiment.model, shape, classes)
-        .map_err(|source| Failure::from(FederationError::Model { shape, source }))?;
+        .map_err(|source| Failure::from(FederationError::Model { shape, source: source.into() }))?;
     let name = experiment.model.name;
     let layers: Vec<_> = network.layers().iter().map(row).collect();
     let value = json!({

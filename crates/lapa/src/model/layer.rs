@@ -127,7 +127,7 @@ pub struct ModelError {
     /// Position in the list, from 0; `2.1` is the second layer of the block in the third place.
     pub place: String,
     /// The layer.
-    pub layer: Layer,
+    pub layer: Box<Layer>,
     /// Its input.
     pub input: Shape,
     /// The reason.

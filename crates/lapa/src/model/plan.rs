@@ -25,6 +25,9 @@ pub(super) struct Plan {
     kernels: Kernels,
 }
 
+/// An op, and the shape that it makes.
+type OpAndShape = (Box<dyn Op>, Shape);
+
 /// Initial values of a range of parameters.
 #[derive(Clone, Copy)]
 pub(super) enum Init {
@@ -87,7 +90,7 @@ impl Plan {
         layers: &[Layer],
         index: usize,
         input: Shape,
-    ) -> Result<Option<(Box<dyn Op>, Shape)>, ModelError> {
+    ) -> Result<Option<OpAndShape>, ModelError> {
         let Some(op) = fuse(&layers[index..], input).filter(|_| self.kernels == Kernels::Fast)
         else {
             return Ok(None);
@@ -106,7 +109,7 @@ impl Plan {
         place: &str,
         layer: &Layer,
         input: Shape,
-    ) -> Result<(Box<dyn Op>, Shape), ModelError> {
+    ) -> Result<OpAndShape, ModelError> {
         let Layer::Residual { layers } = layer else {
             let output = self.declare(place, layer, input)?;
             self.footprint.add(layer, false, input, output);
@@ -131,7 +134,9 @@ impl Plan {
             Ok(output) => {
                 Ok(LayerInfo { place, layer, input, output, parameters: 0, multiply_adds: 0 })
             }
-            Err(reason) => Err(ModelError { place, layer, input, reason, advice: None }),
+            Err(reason) => {
+                Err(ModelError { place, layer: layer.into(), input, reason, advice: None })
+            }
         }
     }
 
@@ -175,7 +180,7 @@ impl Plan {
         if self.parameter_count > MOST_PARAMETERS {
             let reason =
                 format!("the layers up to here have more than {MOST_PARAMETERS} parameters");
-            let (place, layer) = (info.place, info.layer);
+            let (place, layer) = (info.place, info.layer.into());
             return Err(ModelError { place, layer, input, reason, advice: None });
         }
         let output = info.output;

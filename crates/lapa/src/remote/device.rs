@@ -149,7 +149,7 @@ impl Device {
     ) -> Result<Self> {
         let shape = records.shape;
         let network = crate::model::network(&experiment.model, shape, classes)
-            .map_err(|source| FederationError::Model { shape, source })?;
+            .map_err(|source| FederationError::Model { shape, source: source.into() })?;
         simulation::check(&experiment, (shape, classes), &network)?;
         // One update at a time, on one thread, and no test images.
         let largest = records.len() as u32;

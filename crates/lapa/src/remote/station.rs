@@ -335,7 +335,7 @@ fn configured_model(
     let data = data.map_err(FederationError::from)?;
     let (shape, classes) = (data.train.shape, data.classes);
     let network = crate::model::network(&experiment.model, shape, classes)
-        .map_err(|source| FederationError::Model { shape, source })?;
+        .map_err(|source| FederationError::Model { shape, source: source.into() })?;
     check_devices(experiment, network.parameter_count(), devices)?;
     simulation::check(experiment, (shape, classes), &network)?;
     let (updates, test) = (experiment.taking_part(devices.len()), data.test.len());

@@ -35,7 +35,7 @@ impl Setup {
         let data = data.with_features(experiment.model.feature_map(), &mut |_| {})?;
         let shape = data.train.shape;
         let network = crate::model::network(&experiment.model, shape, data.classes)
-            .map_err(|source| FederationError::Model { shape, source })?;
+            .map_err(|source| FederationError::Model { shape, source: source.into() })?;
         Self::with_network(experiment, data, network)
     }
 

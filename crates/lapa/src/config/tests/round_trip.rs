@@ -82,6 +82,7 @@ fn written_experiments_read_back_the_same() {
         "privacy.epsilon=3",
         "transmit.uplink=analog",
         "data.name=idx:images",
+        "data.name=images:pictures",
         "model.name=layers model.layers=[{type='relu'}]",
         "partition.mix.iid=1 partition.mix.non_iid=0",
         "privacy.channel_trust=1 transmit.uplink=analog transmit.access=orthogonal",

@@ -6,6 +6,8 @@
 //! in a row, and no matrix of columns is needed. Such eight outputs are a strip; a last one of a row
 //! has fewer.
 
+#![allow(clippy::needless_range_loop, reason = "register tiles read best by their indices")]
+
 use std::arch::x86_64::*;
 
 use crate::model::layer::Shape;

@@ -75,9 +75,9 @@ vectorized! {
             for c in 0..cols {
                 let window = [above[c][0], above[c][1], below[c][0], below[c][1]];
                 let (mut most, mut winner) = (window[0], 0);
-                for cell in 1..4 {
-                    let larger = window[cell] > most;
-                    most = if larger { window[cell] } else { most };
+                for (cell, value) in window.into_iter().enumerate().skip(1) {
+                    let larger = value > most;
+                    most = if larger { value } else { most };
                     winner = if larger { cell as u16 } else { winner };
                 }
                 (y[c], winners[c]) = (most, winner);
