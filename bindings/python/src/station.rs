@@ -88,7 +88,7 @@ impl BaseStation {
         let devices = devices.iter().map(facts).collect::<PyResult<Vec<_>>>()?;
         let model = match initial {
             Some(initial) => Model::Outside(initial.as_array().to_vec()),
-            None => Model::Configured(data(py, &experiment)?),
+            None => Model::Configured(data(py, &experiment)?.into()),
         };
         let inner = py
             .detach(|| lapa::remote::BaseStation::open(&experiment, model, &devices, &folder))

@@ -201,7 +201,8 @@ impl Source {
             if replaced {
                 experiment.data = SYNTHETIC;
             }
-            if !data.contains_key(&experiment.inputs()) {
+            let is_loaded = data.contains_key(&experiment.inputs());
+            if !is_loaded {
                 let loaded = match load_data(&experiment.inputs(), mode) {
                     Err(error) if may_replace => {
                         say(&format!("notice: {error}"));

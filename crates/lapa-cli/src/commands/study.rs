@@ -1,5 +1,6 @@
 //! Parts that commands of many runs share: the plan, the data, the cells.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,10 +29,9 @@ pub fn run_cells(
 ) -> Result<Executed, Failure> {
     let mut data = Datasets::new();
     for cell in cells {
-        let wanted = cell.experiment().inputs();
-        if !data.contains_key(&wanted) {
-            let loaded = load_data(&wanted, mode)?;
-            data.insert(wanted, loaded);
+        if let Entry::Vacant(place) = data.entry(cell.experiment().inputs()) {
+            let loaded = load_data(place.key(), mode)?;
+            place.insert(loaded);
         }
     }
     run_loaded(cells, &data, out, threads, mode)

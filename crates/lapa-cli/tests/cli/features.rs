@@ -9,7 +9,7 @@ fn write_bars(folder: &Path, train: u32, test: u32) {
     fs::create_dir(folder).unwrap();
     for (name, count) in [("train", train), ("t10k", test)] {
         let pixel = |i: u32, row: u32, col: u32| {
-            let (across, phase) = (if i % 2 == 0 { row } else { col }, i / 2 % 4);
+            let (across, phase) = (if i.is_multiple_of(2) { row } else { col }, i / 2 % 4);
             let noise = (i * 31 + row * 17 + col * 7) % 60;
             (noise + if (across + phase) % 4 < 2 { 190 } else { 0 }) as u8
         };

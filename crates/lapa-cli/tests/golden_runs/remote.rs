@@ -65,7 +65,7 @@ fn federate(experiment: &Experiment, folder: &Path) -> [String; 2] {
     let mut devices: Vec<_> = (0..experiment.partition.scheme.devices()).map(device).collect();
     let facts: Vec<_> = devices.iter_mut().map(|device| device.describe().unwrap()).collect();
     let path = folder.join("station");
-    let model = Model::Configured(data());
+    let model = Model::Configured(data().into());
     let mut station = BaseStation::open(experiment, model, &facts, &path).unwrap();
     let run = station.run().to_string();
     let asked = station.ask_histograms().unwrap();

@@ -156,7 +156,7 @@ pub struct Row {
 ///
 /// # Panics
 ///
-/// If a label is not below `classes`, which every [`Dataset`](crate::data::Dataset) promises.
+/// If a label is not below `classes`, which every [`Dataset`] promises.
 pub fn partition(
     scheme: &dyn PartitionScheme,
     labels: &[u8],

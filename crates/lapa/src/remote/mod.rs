@@ -27,7 +27,7 @@
 //!     devices.push(Device::of_partition(&experiment, &digits, device, true, &ledger(device))?);
 //! }
 //! let infos: Vec<_> = devices.iter_mut().map(Device::describe).collect::<Result<_, _>>()?;
-//! let model = Model::Configured(digits.clone());
+//! let model = Model::Configured(digits.clone().into());
 //! let mut station = BaseStation::open(&experiment, model, &infos, &folder.path().join("run"))?;
 //! let run = station.run().to_string();
 //! let mut answers = std::collections::BTreeMap::new();

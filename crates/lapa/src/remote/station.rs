@@ -39,7 +39,7 @@ const ASKED: &str = "asked.json";
 /// The model that is trained.
 pub enum Model {
     /// The configuration's, evaluated on the test images of a data set.
-    Configured(Dataset),
+    Configured(Box<Dataset>),
     /// One that is trained outside of the engine and begins at these parameters.
     Outside(Vec<f32>),
 }
@@ -289,7 +289,7 @@ fn prepare(experiment: &Experiment, model: Model, devices: &[DeviceInfo]) -> Res
     let (origin, declared, parameters, evaluator) = match model {
         Model::Configured(data) => {
             let origin = data.origin();
-            let (first, evaluator) = configured_model(experiment, data, devices, threads)?;
+            let (first, evaluator) = configured_model(experiment, *data, devices, threads)?;
             (origin, experiment.clone(), first, Some(evaluator))
         }
         Model::Outside(parameters) => {

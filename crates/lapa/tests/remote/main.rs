@@ -69,7 +69,7 @@ impl Setting {
     }
 
     fn open(&self, facts: &[DeviceInfo]) -> Result<BaseStation, RemoteError> {
-        let model = Model::Configured(common::data());
+        let model = Model::Configured(common::data().into());
         BaseStation::open(&self.experiment, model, facts, &self.path())
     }
 
