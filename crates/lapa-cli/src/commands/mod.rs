@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use lapa::config::{ConfigError, Data, Experiment, Override, PartitionSpec};
-use lapa::data::{DataError, DataName, Dataset, Inputs};
+use lapa::data::{DataError, DataName, Dataset, Inputs, Values};
 use lapa::files::Folder;
 use lapa_study::execute::Datasets;
 
@@ -212,6 +212,9 @@ impl Source {
                     }
                     result => result?,
                 };
+                if let Some(notice) = unscaled(&loaded) {
+                    mode.notice(&notice);
+                }
                 data.insert(experiment.inputs(), loaded);
             }
             if quickstart {
@@ -226,6 +229,21 @@ impl Source {
         }
         Ok(data)
     }
+}
+
+/// Largest value of a sample from which on steps of a usual learning rate are too long.
+const LARGE: f32 = 100.0;
+
+/// A notice where the public test set has values that training hardly learns from.
+fn unscaled(data: &Dataset) -> Option<String> {
+    let Values::Floats(floats) = &data.test.values else { return None };
+    let largest = floats.iter().copied().map(f32::abs).fold(0.0, f32::max);
+    (largest > LARGE).then(|| {
+        format!(
+            "notice: values reach {largest}, and a model learns from values near 1: declare data.mean and data.std, \
+             one number or one for each column"
+        )
+    })
 }
 
 /// Training images of MNIST, for which the quickstart's devices have their sizes.

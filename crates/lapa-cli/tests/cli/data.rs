@@ -111,6 +111,30 @@ fn color_and_a_table_train_from_a_file_alone() {
     let mut run = lapa(place.path());
     let text = failure(run.args(["run", "table.toml", "-c", "model.name=cnn"]), 2);
     assert!(text.contains("does not fit samples of 1 2") && text.contains("use mlp"), "{text}");
+    let mut run = lapa(place.path());
+    let text = failure(
+        run.args(["run", "table.toml", "-c", "model.start=digits", "-c", "data.mean=1"]),
+        2,
+    );
+    assert!(text.contains("does not go with `data.scale`"), "{text}");
+}
+
+#[test]
+fn values_far_from_1_are_told_of_until_they_are_normalized() {
+    let place = TempDir::new().unwrap();
+    let table = (0..40).map(|i| format!("{},{},{}\n", 1000 * i, i % 2, -i)).collect::<String>();
+    fs::write(place.path().join("far.csv"), format!("x,label,y\n{table}")).unwrap();
+    let told = |out: &str, changes: &[&str]| {
+        let mut run = lapa(place.path());
+        run.args(["run", "-c", "data.name=csv:far.csv", "-c", "model.name=mlp", "--out", out]);
+        run.args(["-c", "partition.scheme=iid", "-c", "partition.iid.devices=2"]);
+        let output = run.args(["-c", "run.rounds=1"]).args(changes).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{text}");
+        text.contains("notice: values reach 39000")
+    };
+    assert!(told("far", &[]));
+    assert!(!told("near", &["-c", "data.mean=[20000,-20]", "-c", "data.std=[10000,10]"]));
 }
 
 /// Writes IDX files of 16×16 pixels, whose class makes a third of the rows bright.
@@ -199,7 +223,7 @@ fn pictures_and_parquet_train_from_a_file_alone() {
     let held: Vec<u64> = rows["devices"].as_array().unwrap().iter().map(samples).collect();
     assert_eq!(held, [2, 4, 2]);
     let mut run = lapa(place.path());
-    let text = failure(run.args(["run", "sensors.toml", "-c", "partition.column.devices=2"]), 1);
+    let text = failure(run.args(["run", "sensors.toml", "-c", "partition.column.devices=2"]), 2);
     assert!(text.contains("set partition.column.devices = 3"), "{text}");
     let mut run = lapa(place.path());
     let text = failure(run.args(["run", "sensors.toml", "-c", "data.mean=[1,2,3]"]), 1);

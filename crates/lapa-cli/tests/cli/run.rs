@@ -229,5 +229,5 @@ fn bench_prints_its_figures() {
     let text = failure(lapa(place.path()).args(["bench", "--seconds", "0"]), 2);
     assert!(text.contains("--seconds"), "{text}");
     let text = failure(lapa(place.path()).args(["bench", "--only", "nothing"]), 2);
-    assert!(text.contains("gradient, round, links, control, process"), "{text}");
+    assert!(text.contains("gradient, models, round, links, control, process"), "{text}");
 }

@@ -26,6 +26,7 @@ pub(super) fn check(experiment: &Experiment, document: &Document) -> Vec<ConfigE
     let checks: &[fn(&Experiment, &Document) -> Check] = &[
         data,
         model,
+        start,
         learn,
         partition,
         privacy::batches,
@@ -96,24 +97,6 @@ fn model(experiment: &Experiment, document: &Document) -> Check {
             help,
         ));
     }
-    if model.start == Start::Digits && experiment.data.name == DataName::Synthetic {
-        return Err(document.error(
-            &["model.start", "data.name"],
-            "`model.start` = \"digits\" does not go with `data.name` = \"synthetic\": these are \
-             the digits that the devices hold, so training on them first would not be public",
-            "use model.start = \"random\", or other data",
-        ));
-    }
-    if model.start == Start::Digits && !model.features.is_none() {
-        return Err(document.error(
-            &["model.start", "model.features"],
-            format!(
-                "`model.start` = \"digits\" does not go with `model.features` = {}: it trains on pixels",
-                word(model.features)
-            ),
-            "use model.start = \"random\"",
-        ));
-    }
     if model.features.is_none() && !model.feature_norm.is_default() {
         return Err(document.error(
             &["model.feature_norm", "model.features"],
@@ -123,6 +106,41 @@ fn model(experiment: &Experiment, document: &Document) -> Check {
                 word(model.feature_norm)
             ),
             "remove model.feature_norm, or set model.features",
+        ));
+    }
+    Ok(())
+}
+
+/// Data that do not go with a start on digits drawn by code.
+fn start(experiment: &Experiment, document: &Document) -> Check {
+    let Experiment { model, data, .. } = experiment;
+    if model.start != Start::Digits {
+        return Ok(());
+    }
+    if data.name == DataName::Synthetic {
+        return Err(document.error(
+            &["model.start", "data.name"],
+            "`model.start` = \"digits\" does not go with `data.name` = \"synthetic\": these are \
+             the digits that the devices hold, so training on them first would not be public",
+            "use model.start = \"random\", or other data",
+        ));
+    }
+    if data.scale.is_some() || data.mean.is_some() || data.std.is_some() {
+        return Err(document.error(
+            &["model.start", "data.mean", "data.std", "data.scale"],
+            "`model.start` = \"digits\" does not go with `data.scale`, `data.mean` and `data.std`: its digits \
+             are not normalized",
+            "use model.start = \"random\", or leave the normalization out",
+        ));
+    }
+    if !model.features.is_none() {
+        return Err(document.error(
+            &["model.start", "model.features"],
+            format!(
+                "`model.start` = \"digits\" does not go with `model.features` = {}: it trains on pixels",
+                word(model.features)
+            ),
+            "use model.start = \"random\"",
         ));
     }
     Ok(())
