@@ -61,6 +61,11 @@ fn shape(text: &str) -> Result<Shape, String> {
 pub fn execute(command: Command) -> CommandResult {
     let Command::Show { what, mut change, shape, classes, formatted } = command;
     let is_name = |what: &&String| ModelName::deserialize(json!(what)).is_ok();
+    if let Some(what) = what.as_ref().filter(|what| !is_name(what) && !Path::new(what).exists())
+        && let Err(error) = ModelName::deserialize(json!(what))
+    {
+        return Err(Failure::usage(format!("{what} is no file, and no model: {error}")));
+    }
     let config = what.as_ref().filter(|what| !is_name(what)).map(Path::new);
     let name = what.as_ref().filter(is_name);
     change.extend(name.map(|name| format!("model.name={name}")));

@@ -137,5 +137,6 @@ fn models_are_shown() {
     let text = failure(&mut show(&["cnn", "--shape", "8x8"]), 2);
     assert!(text.contains("3x32x32"), "{text}");
     let text = failure(&mut show(&["missing.toml"]), 2);
-    assert!(text.contains("missing.toml"), "{text}");
+    assert!(text.contains("missing.toml is no file, and no model"), "{text}");
+    assert!(text.contains("`resnet-8`"), "{text}");
 }
