@@ -26,9 +26,12 @@ impl Footprint {
         let values = floats(&[2, output.len()]);
         let positions = floats(&[output.len()]) / 2;
         let (per_sample, fixed) = match *layer {
-            Layer::Conv { .. } if fused => {
-                // Lists of active cells, and one image.
-                (values + positions, floats(&[5, output.len()]) + floats(&[input.len()]))
+            Layer::Conv { kernel, .. } if fused => {
+                // Lists of active cells, and one image; weights and their gradients, packed in lanes.
+                let lanes = output.channels.next_multiple_of(16);
+                let weights = floats(&[3, lanes, input.channels, kernel, kernel]);
+                let cells = floats(&[5, output.len()]) + floats(&[input.len()]);
+                (values + positions, cells.saturating_add(weights))
             }
             Layer::Conv { kernel, padding, .. } => {
                 // Columns, or samples and their gradients with padding; packed weights.
@@ -75,4 +78,49 @@ impl Footprint {
 /// Bytes of a product of floats.
 fn floats(sides: &[usize]) -> u64 {
     sides.iter().fold(4, |bytes, &side| bytes.saturating_mul(side as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Norm;
+    use crate::model::chain::Chain;
+    use crate::model::network::{Kernels, Network};
+    use crate::model::op::Saved;
+    use crate::model::zoo::{cifar_cnn, cnn, resnet8};
+
+    /// Bytes of a chain's buffers, and of those in it.
+    fn bytes(chain: &Chain) -> usize {
+        let of = |saved: &Saved| {
+            let floats = [&saved.values, &saved.packed, &saved.scratch];
+            let floats = floats.into_iter().chain(&saved.padded).map(Vec::len).sum::<usize>();
+            4 * floats + 2 * saved.offsets.len() + saved.paths.iter().map(bytes).sum::<usize>()
+        };
+        let values = chain.activations.iter().chain(&chain.deltas).map(Vec::len).sum::<usize>();
+        4 * values + chain.saved.iter().map(of).sum::<usize>()
+    }
+
+    /// What a batch takes, beside the parameters and their gradients, is what was counted before.
+    #[test]
+    fn a_batch_takes_no_more_than_was_counted() {
+        let shape = Shape::new(3, 30, 27);
+        for layers in [cnn(Norm::Group, 10), cifar_cnn(10), resnet8(Norm::Group, 10)] {
+            for (kernels, n) in [(Kernels::Fast, 5), (Kernels::Reference, 5), (Kernels::Fast, 40)] {
+                let network = Network::with_kernels(shape, &layers, kernels).unwrap();
+                let (q, ops) = (network.parameter_count(), &network.ops);
+                let mut chain = Chain::default();
+                let p = vec![0.01; q];
+                chain.make_room(ops, shape.len(), n);
+                chain.forward(ops, &p, n);
+                chain.make_room_back(ops, n);
+                chain.gradient(ops, &p, n, &mut vec![0.0; q]);
+                chain.backward(ops, &p, n);
+                let (taken, counted) = (bytes(&chain) as u64, network.footprint().of_batch(n));
+                // Vector loads read past the end of each buffer.
+                let slack = 32 * 4 * ops.len() as u64;
+                assert!(taken <= counted + slack, "{taken} and {counted} bytes: {layers:?}");
+                assert!(20 * taken > counted, "{taken} and {counted} bytes: {layers:?}");
+            }
+        }
+    }
 }
