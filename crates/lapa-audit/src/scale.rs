@@ -12,9 +12,9 @@ pub(crate) fn is_image(shape: Shape) -> bool {
 /// channel, of vectors one for each value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
-    /// What is 0.
+    /// The value that counts as 0.
     pub(crate) least: Vec<f32>,
-    /// What is 1, less what is 0.
+    /// The value that counts as 1, less that of 0.
     pub(crate) span: Vec<f32>,
 }
 

@@ -41,7 +41,7 @@ fn finished(changes: &[&str]) -> (Simulation, Summary) {
     (simulation, summary)
 }
 
-/// What the model takes test image `i` for, by itself.
+/// The class that the model gives test image `i`, by itself.
 fn predicted(worker: &mut Worker, simulation: &Simulation, i: u32) -> usize {
     let (model, data) = (simulation.model(), &simulation.data().test);
     let batch = Batch { data, samples: &[i] };

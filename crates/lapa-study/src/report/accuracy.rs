@@ -1,4 +1,4 @@
-//! Who gains and who loses: accuracy by class and by device.
+//! Gains and losses: accuracy by class and by device.
 
 use lapa::model::Confusion;
 use lapa::observe::{DeviceAccuracy, OneDevice};

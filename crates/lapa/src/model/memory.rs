@@ -100,7 +100,7 @@ mod tests {
         4 * values + chain.saved.iter().map(of).sum::<usize>()
     }
 
-    /// What a batch takes, beside the parameters and their gradients, is what was counted before.
+    /// The memory of a batch, beside the parameters and their gradients, was counted before.
     #[test]
     fn a_batch_takes_no_more_than_was_counted() {
         let shape = Shape::new(3, 30, 27);
